@@ -6,39 +6,13 @@
 
 #include "clientlib/admin_connection.hpp"
 #include "clientlib/admin_tables.hpp"
-#include "clientlib/request_writer.hpp"
+#include "clientlib/question.hpp"
 #include "clientlib/session.hpp"
 
 namespace dibs::client {
 namespace {
 
-constexpr size_t kAnswerSize = 32768;  // eight workers, each with 32 labels to provide
-
-// schemas/admin.fbs: the fields of a Request, of an AccountChange, of a Puller, of an Answer, of a
-// Pulled.
-namespace Ask {
-constexpr uint8_t kSetAccount = 19;
-constexpr uint8_t kResetAccount = 20;
-constexpr uint8_t kDeleteAccount = 21;
-constexpr uint8_t kReport = 30;
-constexpr uint8_t kPull = 31;
-}  // namespace Ask
-namespace Field {
-constexpr uint16_t kAsk = 0;
-constexpr uint16_t kPool = 1;
-constexpr uint16_t kNumber = 3;
-constexpr uint16_t kAccount = 11;
-constexpr uint16_t kChange = 12;
-constexpr uint16_t kReport = 13;
-constexpr uint16_t kWorker = 14;
-constexpr uint16_t kLabels = 15;
-constexpr uint16_t kAge = 16;
-constexpr uint16_t kError = 17;
-constexpr uint16_t kPullers = 18;
-constexpr uint16_t kLabelsGiven = 19;
-constexpr uint16_t kPrefer = 20;
-constexpr uint16_t kPreferGiven = 21;
-}  // namespace Field
+// schemas/admin.fbs: the fields of an AccountChange, of a Puller.
 namespace Change {
 constexpr uint16_t kRate = 0;
 constexpr uint16_t kRateGiven = 1;
@@ -55,23 +29,6 @@ constexpr uint16_t kWorker = 0;
 constexpr uint16_t kLabels = 1;
 }  // namespace PullerField
 
-// A Request that grows: fields first, then what they refer to.
-struct Question {
-    RequestTable fields;
-    RequestWriter writer;
-    size_t at = 0;
-
-    explicit Question(uint8_t ask) { fields.number(Field::kAsk, ask); }
-    void begin() { at = writer.root(fields); }
-    [[nodiscard]] size_t place(uint16_t field) const {
-        return RequestWriter::place(at, fields, field);
-    }
-    void text(uint16_t field, const char* text) { writer.text(place(field), text); }
-    void texts(uint16_t field, const char* const* texts, size_t count) {
-        writer.texts(place(field), texts, count);
-    }
-};
-
 void tell_why(const dibs_connect_options& options, const uint8_t* answer, size_t size) {
     if (options.error_text == nullptr || options.error_text_size == 0) return;
     const AnswerText why = read_first_name(answer, size);
@@ -82,18 +39,20 @@ void tell_why(const dibs_connect_options& options, const uint8_t* answer, size_t
              why.bytes == nullptr ? "" : why.bytes);
 }
 
-struct Heard {
-    alignas(8) uint8_t bytes[kAnswerSize];
-    size_t size;
-};
+}  // namespace
 
-// Fills `heard` with the answer; its code.
-int put(const dibs_connect_options* given, const Question& question, Heard& heard) {
+int put(const dibs_connect_options* given,
+        const Question& question,
+        Heard& heard,
+        int64_t wait_ns) {
     if (!question.writer.fits()) return DIBS_EPAYLOAD;
-    const AdminConnection connection;
+    AdminConnection connection;
     dibs_connect_options options;
     int code = open_conversation(connection, given, &options);
     if (code != DIBS_OK) return code;
+    const int64_t most_ns = DIBS_FOREVER / 2;  // so that no sum of times overflows
+    if (wait_ns != 0)
+        connection.wait_for((wait_ns < most_ns ? wait_ns : most_ns) + int64_t{kAnswerTimeoutNs});
     const int size = connection.ask(
         question.writer.bytes(), question.writer.size(), heard.bytes, sizeof heard.bytes);
     if (size < 0) return size;
@@ -104,6 +63,8 @@ int put(const dibs_connect_options* given, const Question& question, Heard& hear
     if (code != DIBS_OK) tell_why(options, heard.bytes, heard.size);
     return code;
 }
+
+namespace {
 
 int put(const dibs_connect_options* given, const Question& question) {
     Heard heard;

@@ -48,6 +48,9 @@ constexpr CodeText kCodes[] = {
     {DIBS_EADOPTED, "adopted", "another session has adopted the lease"},
     {DIBS_EUNAVAILABLE, "unavailable", "no slot of the pool has as much of a resource"},
     {DIBS_EVECTOR, "vector", "not a part of a slot: an unknown resource, none, or more than most"},
+    {DIBS_EOFFEREXPIRED,
+     "offer-expired",
+     "the slot has not so much any more, or claims wait for it"},
     {DIBS_EARGUMENT, "argument", "a null pointer, or a value without a meaning"},
     {DIBS_ESIZE, "size", "the size of an options struct is none that ever was"},
     {DIBS_EFORK, "fork", "the session belongs to the parent process"},
@@ -117,6 +120,7 @@ static_assert(same(DIBS_EENDED, Reason::kEnded));
 static_assert(same(DIBS_EADOPTED, Reason::kAdopted));
 static_assert(same(DIBS_EUNAVAILABLE, Reason::kUnavailable));
 static_assert(same(DIBS_EVECTOR, Reason::kVector));
+static_assert(same(DIBS_EOFFEREXPIRED, Reason::kOfferExpired));
 static_assert(same(DIBS_GRANTED, Outcome::kGranted));
 static_assert(same(DIBS_EXPIRED, Outcome::kExpired));
 static_assert(same(DIBS_CANCELLED, Outcome::kCancelled));

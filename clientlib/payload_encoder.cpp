@@ -7,7 +7,7 @@
 //   ..  what the references point to, in the order of the fields
 //
 // There are two shapes of a root: three references (vtable of 10 bytes, table at 16), and the claim
-// with terms, eleven fields (vtable of 26 bytes, table at 32, so that its u64 is aligned).
+// with terms, thirteen fields (vtable of 30 bytes, table at 40, so that its u64 is aligned).
 // SPDX-License-Identifier: Apache-2.0
 #include "clientlib/payload_encoder.hpp"
 
@@ -26,10 +26,11 @@ struct Shape {
     [[nodiscard]] size_t field(size_t number) const { return root + 4 + 4 * number; }
 };
 constexpr Shape kPlain = {16, 32};
-constexpr Shape kWithTerms = {32, 80};
+constexpr Shape kWithTerms = {40, 96};
 constexpr size_t kAccount = kWithTerms.root + 36;
 constexpr size_t kLeast = kWithTerms.root + 40;
 constexpr size_t kMost = kWithTerms.root + 44;
+constexpr size_t kMeta = kWithTerms.root + 52;
 
 class Writer {
   public:
@@ -85,8 +86,8 @@ void begin(Writer& writer, const bool (&present)[3]) {
 void begin_with_terms(Writer& writer, const bool (&present)[4], const dibs_claim_options& terms) {
     writer.put32(kWithTerms.root);
     writer.fill_to(kRootVtable);
-    writer.put16(26);
-    writer.put16(48);
+    writer.put16(30);
+    writer.put16(56);
     for (size_t field = 0; field < 4; ++field) {
         writer.put16(present[field] ? static_cast<uint16_t>(4 + 4 * field) : 0);
     }
@@ -96,6 +97,8 @@ void begin_with_terms(Writer& writer, const bool (&present)[4], const dibs_claim
     writer.put16(terms.account != nullptr ? 36 : 0);
     writer.put16(terms.least_count != 0 ? 40 : 0);
     writer.put16(terms.most_count != 0 ? 44 : 0);
+    writer.put16(48);
+    writer.put16(terms.meta != nullptr ? 52 : 0);
     writer.fill_to(kWithTerms.root);
     writer.put32(kWithTerms.root - kRootVtable);
     writer.fill_to(kWithTerms.root + 20);
@@ -105,6 +108,8 @@ void begin_with_terms(Writer& writer, const bool (&present)[4], const dibs_claim
     const uint8_t flags[] = {static_cast<uint8_t>(terms.preempt),
                              static_cast<uint8_t>(terms.requeue != 0 ? 1 : 0)};
     writer.put(flags, sizeof flags);
+    writer.fill_to(kWithTerms.root + 48);
+    writer.put32(terms.offer != nullptr ? size_t{terms.offer->slot} + 1 : 0);
     put_option_vtable(writer, kWithTerms);
 }
 
@@ -180,6 +185,7 @@ size_t encode_claim(const ClaimContent& content, uint8_t* target) {
         put_strings(writer, kLeast, terms->least, terms->least_count);
     if (terms != nullptr && terms->most_count != 0)
         put_strings(writer, kMost, terms->most, terms->most_count);
+    if (terms != nullptr && terms->meta != nullptr) put_string(writer, kMeta, terms->meta);
     writer.align();
     return writer.at();
 }

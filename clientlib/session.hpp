@@ -428,6 +428,7 @@ constexpr int64_t with_margin(int64_t timeout_ns) {
 // Of a pool, slot, worker, account, label: 1 to 63 bytes.
 bool good_name(const char* name);
 int check_labels(const char* const* labels, size_t count);  // DIBS_ELABELS
+bool good_amounts(const char* const* texts, size_t count);
 
 inline constexpr size_t kFirstConnectOptions = offsetof(dibs_connect_options, connected);
 inline constexpr size_t kFirstClaimOptions = offsetof(dibs_claim_options, prefer);

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
+#include "clientlib/offer_amounts.hpp"
 #include "clientlib/payload_encoder.hpp"
 #include "clientlib/session.hpp"
 #include "shm/board.hpp"
@@ -164,6 +165,14 @@ int check_labels(const char* const* labels, size_t count) {
     return DIBS_OK;
 }
 
+bool good_amounts(const char* const* texts, size_t count) {
+    if (count > DIBS_RESOURCES_MAX || (count != 0 && texts == nullptr)) return false;
+    for (size_t i = 0; i < count; ++i) {
+        if (texts[i] == nullptr || std::strchr(texts[i], '=') == nullptr) return false;
+    }
+    return true;
+}
+
 namespace {
 
 int check_pairs(const dibs_option* options, size_t count) {
@@ -174,12 +183,11 @@ int check_pairs(const dibs_option* options, size_t count) {
     return DIBS_OK;
 }
 
-bool good_amounts(const char* const* texts, size_t count) {
-    if (count > DIBS_RESOURCES_MAX || (count != 0 && texts == nullptr)) return false;
-    for (size_t i = 0; i < count; ++i) {
-        if (texts[i] == nullptr || std::strchr(texts[i], '=') == nullptr) return false;
+bool has_control(const char* text) {
+    for (; *text != 0; ++text) {
+        if (static_cast<unsigned char>(*text) < 0x20 || *text == 0x7f) return true;
     }
-    return true;
+    return false;
 }
 
 int check_claim(const dibs_claim_options& options) {
@@ -204,6 +212,14 @@ int check_claim(const dibs_claim_options& options) {
         !good_amounts(options.most, options.most_count)) {
         return DIBS_EVECTOR;
     }
+    if (options.meta != nullptr &&
+        (strnlen(options.meta, DIBS_META_MAX + 1) > DIBS_META_MAX || has_control(options.meta))) {
+        return DIBS_EPAYLOAD;
+    }
+    if (options.offer != nullptr) {
+        const int accepted = check_accept(options);
+        if (accepted != DIBS_OK) return accepted;
+    }
     if ((options.option_count | options.label_count | options.prefer_count) == 0) return DIBS_OK;
     int code = check_pairs(options.options, options.option_count);
     if (code == DIBS_OK) code = check_labels(options.labels, options.label_count);
@@ -212,7 +228,8 @@ int check_claim(const dibs_claim_options& options) {
 
 bool brings_terms(const dibs_claim_options& options) {
     return options.prefer_count != 0 || options.account != nullptr || options.least_count != 0 ||
-           options.most_count != 0 || (options.priority | options.preempt | options.requeue) != 0;
+           options.most_count != 0 || options.offer != nullptr || options.meta != nullptr ||
+           (options.priority | options.preempt | options.requeue) != 0;
 }
 
 int check_pool(Session& session, uint32_t pool) {
@@ -248,7 +265,15 @@ int Session::submit_claim(uint32_t pool,
                           uint64_t user_data,
                           uint32_t& tag) {
     const int code = check_claim(options);
-    return code == DIBS_OK ? submit_checked_claim(pool, options, user_data, tag) : code;
+    if (code != DIBS_OK) return code;
+    if (options.offer == nullptr || options.least_count != 0) {
+        return submit_checked_claim(pool, options, user_data, tag);
+    }
+    const OfferTexts texts(*options.offer);
+    dibs_claim_options whole = options;
+    whole.least = texts.least;
+    whole.least_count = options.offer->count;
+    return submit_checked_claim(pool, whole, user_data, tag);
 }
 
 int Session::submit_checked_claim(uint32_t pool,

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "schemas/admin_generated.h"
@@ -18,10 +19,15 @@ struct AdminJob {
     bool is_admin = false;
     admin::RequestT request;
     admin::AnswerT answer;
-    bool made_pool = false;  // to be published before any other client is read
-    bool stops = false;      // the broker ends with this turn; its answer is that end
-    bool pulls = false;      // its answer waits until the turn has decided
-    uint64_t pull = 0;       // which one it is of those that the turn has been asked for
+    bool made_pool = false;       // to be published before any other client is read
+    bool stops = false;           // the broker ends with this turn; its answer is that end
+    bool pulls = false;           // its answer waits until the turn has decided
+    uint64_t pull = 0;            // which one it is of those that the turn has been asked for
+    bool waits = false;           // for offers: its answer waits until there are others
+    uint64_t waits_until_ns = 0;  // broker time
+    uint64_t seen_stamp = 0;      // of the offers that it has looked at
+    // Its conversation has ended, and nobody waits. Writer: the control thread; pairs with nothing.
+    std::atomic<bool> is_abandoned = false;
 };
 
 }  // namespace dibs

@@ -212,7 +212,7 @@ bool Conversations::ask_turn(uint64_t number,
     request.kind = Request::Kind::kAdmin;
     request.job = job.get();
     if (!exchange_.ask(request)) return false;
-    (void)job.release();
+    conversation.job = job.release();
     conversation.busy = true;
     listen(number, conversation, false);
     return true;
@@ -410,6 +410,8 @@ void Conversations::look_for_room(uint64_t number, const Conversation& conversat
 
 void Conversations::forget(std::map<uint64_t, Conversation>::iterator gone) {
     if (gone->second.subscriber) exchange_.events().subscribe(false);
+    if (gone->second.job != nullptr)
+        gone->second.job->is_abandoned.store(true, std::memory_order_relaxed);
     const bool recorded = gone->first == recorder_;
     all_.erase(gone);
     if (recorded) recorder_gone();
@@ -426,6 +428,7 @@ void Conversations::answer(std::unique_ptr<AdminJob> job, uint64_t now_ns) {
     const auto found = all_.find(job->conversation);
     if (found == all_.end()) return;
     Conversation& conversation = found->second;
+    conversation.job = nullptr;
     conversation.awaits_end = job->stops;
     if (job->stops) return;
     if (job->answer.status != nullptr) {

@@ -87,6 +87,7 @@ class Conversations {
         bool busy = false;
         bool awaits_end = false;  // it has ordered a stop
         uint64_t silent_until_ns = 0;
+        AdminJob* job = nullptr;                    // that the turn has of it
         std::vector<uint8_t> dump = {};             // of which it reads slices
         std::vector<uint8_t> load = {};             // slices that have come
         std::optional<Subscriber> subscriber = {};  // it has asked for events: nothing else comes

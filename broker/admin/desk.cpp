@@ -85,6 +85,10 @@ void Desk::serve(AdminJob& job) {
         case Ask::sets:
             job.answer.sets = sets_.rows();
             return;
+        case Ask::offers:
+            return offers(job);
+        case Ask::inspect:
+            return inspect(job);
         case Ask::none:
         case Ask::dump:  // these do not come as far as this
         case Ask::load:
@@ -342,6 +346,7 @@ void Desk::drain(AdminJob& job, bool on) {
                 "the configuration does not name it any more, and it goes");
             return;
         }
+        if (on && job.request.if_idle) return drain_if_idle(job, pool);
         core::Drain drain{pool, on};
         if (job.request.number != 0) {
             drain.number =

@@ -14,6 +14,7 @@
 #include "broker/admin/admin.hpp"
 #include "broker/admission/quotas.hpp"
 #include "broker/core/core.hpp"
+#include "broker/core/rules/ended_leases.hpp"
 
 namespace dibs {
 
@@ -38,6 +39,10 @@ class Desk {
     }
 
     void serve(AdminJob& job);
+    // Of a job that waits for offers: true if its answer is there.
+    [[nodiscard]] bool look_again(AdminJob& job) const;
+    // Leases that have ended can be inspected for so long; 0 = not at all.
+    void set_ended_leases_for(core::TimeNs for_ns);
     // Of a job that pulls: takes what was decided in this turn into its answer; also that one of
     // its workers is refused where the log had no room for all of them in the turn before.
     void take_pulled(AdminJob& job) const;
@@ -92,6 +97,14 @@ class Desk {
     [[nodiscard]] std::vector<std::string> to_provision(uint64_t number,
                                                         std::string_view labels) const;
 
+    // desk_offers.cpp
+    void offers(AdminJob& job) const;
+    [[nodiscard]] bool list_offers(AdminJob& job, uint32_t pool) const;
+    void inspect(AdminJob& job) const;
+    [[nodiscard]] std::unique_ptr<admin::LeaseT> ended_row(const AdminJob& job,
+                                                           const core::EndedLease& ended) const;
+    void drain_if_idle(AdminJob& job, uint32_t pool);
+
     // desk_rows.cpp
     [[nodiscard]] bool sees(const AdminJob& job, uint32_t session) const;
     [[nodiscard]] std::string account_of(uint32_t session) const;
@@ -123,6 +136,7 @@ class Desk {
     bool stopping_ = false;
     core::TimeNs end_ns_ = shm::kNever;
     uint64_t pulls_ = 0;
+    core::TimeNs ended_leases_for_ns_ = 0;
 };
 
 }  // namespace dibs

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "broker/admin/desk.hpp"
+#include "broker/core/look.hpp"
 #include "broker/session/sessions.hpp"
 #include "shm/operation.hpp"
 
@@ -200,6 +201,7 @@ std::unique_ptr<admin::ClaimT> Desk::claim_row(const AdminJob& job, uint32_t row
     told->attempts = claim.attempts;
     told->has_key =
         std::any_of(std::begin(claim.key), std::end(claim.key), [](uint8_t b) { return b != 0; });
+    told->meta = core::Look::meta_of_claim(core_, row);
     return told;
 }
 
@@ -238,6 +240,13 @@ std::unique_ptr<admin::LeaseT> Desk::lease_row(const AdminJob& job, uint32_t row
         lease.state == shm::LeaseState::kGrace || lease.state == shm::LeaseState::kRevoking;
     told->left_ns = left(ends_with_grace ? lease.grace_until_ns : lease.expires_ns);
     told->kept_ns = age(lease.kept_ns);
+    told->meta = core::Look::meta_of_lease(core_, row);
+    told->expired_ns = age(lease.expires_ns);
+    if (core_.slot(lease.first_slot).part_of == shm::kNoRow) return told;
+    for (const core::Resource& resource : core_.resources(lease.pool, lease.first_slot)) {
+        told->resources.push_back(resource.name);
+        told->amounts.push_back(resource.amount);
+    }
     return told;
 }
 

@@ -4,6 +4,7 @@
 //   socket_mode = "0600"                # who may connect: a file's permission bits
 //   log_level = "info"                  # trace, debug, info, warning, error, off
 //   drain_timeout = "30s"               # how long an orderly stop waits for leases
+//   ended_leases_for = "10min"          # how long dibs inspect knows them, 1,024 at most; 0 = not
 //   peer_pidfd = true                   # false: the path for kernels before 6.5
 //   state_dir = "/var/lib/dibs"         # else $DIBS_STATE_DIR; where a failed STATE is put
 //   spin = "25us"                       # of the idle broker, while a client is elsewhere
@@ -100,6 +101,7 @@ struct Config {
     uint32_t socket_mode = 0600;
     std::string log_level = "info";
     core::TimeNs drain_timeout_ns = 30'000'000'000;
+    core::TimeNs ended_leases_for_ns = 600'000'000'000;
     core::TimeNs created_pool_idle_ns = 60'000'000'000;
     bool peer_pidfd = true;
     core::TimeNs spin_ns = 25'000;

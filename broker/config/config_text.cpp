@@ -439,6 +439,7 @@ void read_top(const toml::table& table,
                            {"error", "error"},
                            {"off", "off"}});
     top.duration("drain_timeout", config.drain_timeout_ns, 0, kYear);
+    top.duration("ended_leases_for", config.ended_leases_for_ns, 0, kYear);
     top.duration("created_pool_idle", config.created_pool_idle_ns, kOneSecond, kYear);
     top.flag("peer_pidfd", config.peer_pidfd);
     top.duration("spin", config.spin_ns, 0, kOneSecond);

@@ -29,6 +29,8 @@ int run_claim(int argc, char** argv);
 int run_config(int argc, char** argv);
 int run_discover(int argc, char** argv);
 int run_drain(int argc, char** argv);
+int run_inspect(int argc, char** argv);
+int run_offers(int argc, char** argv);
 int run_dump(int argc, char** argv);
 int run_events(int argc, char** argv);
 int run_exec(int argc, char** argv);

@@ -157,7 +157,8 @@ Reason Operations::claim_refusal(const Session& session,
     if (!payload.empty()) {
         const core::ClaimTerms& terms = claims_.terms();
         for (const auto labels : {terms.labels, terms.provisionable}) {
-            refusal = quotas_.bring(session, entry.pool, payload.size(), labels);
+            refusal =
+                quotas_.bring(session, entry.pool, payload.size() + claims_.meta().size(), labels);
             if (refusal != Reason::kOk) {
                 return ruled(refusal, quotas_.limit(session, payload.size()));
             }
@@ -276,6 +277,8 @@ void Operations::claim(Session& session,
         command.priority = claims_.priority();
         command.least = claims_.least();
         command.most = claims_.most();
+        command.offer = claims_.offer();
+        command.meta = claims_.meta();
     }
     core::ClaimTerms terms;
     if (entry.pool < core_.pools() && core_.pool(entry.pool).order == shm::PoolOrder::kAccount) {

@@ -42,13 +42,20 @@ bool valid_labels(const Text* labels) {
     return true;
 }
 
+bool has_control(std::string_view text) {
+    return std::any_of(text.begin(), text.end(), [](char letter) {
+        return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
+    });
+}
+
 bool valid_account(const flatbuffers::String* account) {
     if (account == nullptr) return true;
     const std::string_view name = account->string_view();
-    return !name.empty() && name.size() <= shm::kNameMax &&
-           std::none_of(name.begin(), name.end(), [](char letter) {
-               return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
-           });
+    return !name.empty() && name.size() <= shm::kNameMax && !has_control(name);
+}
+
+bool valid_meta(const flatbuffers::String* meta) {
+    return view(meta).size() <= shm::kMetaMax && !has_control(view(meta));
 }
 
 bool valid_options(const Options* options) {
@@ -65,12 +72,16 @@ bool valid_options(const Options* options) {
     return true;
 }
 
+}  // namespace
+
 core::Amount amount_of(std::string_view text) {
     const size_t equals = std::min(text.find('='), text.size());
     const auto amount = parse_size(text.substr(std::min(equals + 1, text.size())));
     if (!amount || *amount > shm::kAmountMax) return {};
     return {text.substr(0, equals), static_cast<int64_t>(*amount)};
 }
+
+namespace {
 
 // How many; false: too many.
 bool read_amounts(const Text* texts,
@@ -95,12 +106,15 @@ bool ClaimReader::read(std::span<const uint8_t> bytes) {
     says_preempt_ = false;
     priority_ = 1;
     leasts_ = mosts_ = 0;
+    offer_ = 0;
+    meta_ = {};
     if (bytes.empty()) return true;
     const auto* claim = verified<wire::ClaimPayload>(bytes);
     if (claim == nullptr || !valid_options(claim->options()) || !valid_labels(claim->labels()) ||
         !valid_labels(claim->preferred()) || claim->preempt() > wire::Preempt::never ||
         claim->preempt_grace_ns() > kLongestGrace || claim->priority() < 1 ||
-        !valid_account(claim->account()) || !read_amounts(claim->least(), least_, &leasts_) ||
+        !valid_account(claim->account()) || !valid_meta(claim->meta()) ||
+        !read_amounts(claim->least(), least_, &leasts_) ||
         !read_amounts(claim->most(), most_, &mosts_)) {
         return false;
     }
@@ -123,6 +137,8 @@ bool ClaimReader::read(std::span<const uint8_t> bytes) {
     terms_.requeue = claim->requeue();
     terms_.account = view(claim->account());
     priority_ = claim->priority();
+    offer_ = claim->offer();
+    meta_ = view(claim->meta());
     return true;
 }
 

@@ -19,6 +19,9 @@ namespace dibs {
 // A ClaimPayload within its limits; no bytes at all are one, too.
 [[nodiscard]] bool valid_claim_payload(std::span<const uint8_t> bytes);
 
+// What is no "NAME=AMOUNT" has no name, which no resource has.
+[[nodiscard]] core::Amount amount_of(std::string_view text);
+
 // The broker's part of a claim's payload. Views into the bytes and into the reader; valid as long
 // as both.
 class ClaimReader {
@@ -28,9 +31,11 @@ class ClaimReader {
 
     [[nodiscard]] const core::ClaimTerms& terms() const { return terms_; }
     [[nodiscard]] int32_t priority() const { return priority_; }
-    // A part of one slot. What is no "NAME=AMOUNT" has no name, which no resource has.
+    // A part of one slot.
     [[nodiscard]] std::span<const core::Amount> least() const { return {least_.data(), leasts_}; }
     [[nodiscard]] std::span<const core::Amount> most() const { return {most_.data(), mosts_}; }
+    [[nodiscard]] uint32_t offer() const { return offer_; }
+    [[nodiscard]] std::string_view meta() const { return meta_; }
     // False: the terms say nothing of preemption, and the pool decides.
     [[nodiscard]] bool says_preempt() const { return says_preempt_; }
     // A bit for each preferred label, in the payload's order, that `labels` (each ended by a zero
@@ -47,6 +52,8 @@ class ClaimReader {
     std::array<core::Amount, shm::kResourcesMax> most_;
     size_t leasts_ = 0;
     size_t mosts_ = 0;
+    uint32_t offer_ = 0;
+    std::string_view meta_;
 };
 
 // A worker's announcement of a slot. Views into the bytes, and into the reader's own attributes.

@@ -122,6 +122,8 @@ void Turn::take(bool spun) {
         answer_pulls();
     if (!administered_.empty()) [[unlikely]]
         answer_administered();
+    if (!waiting_.empty()) [[unlikely]]
+        answer_waiting();
     transient_.note();
     retire();
     exchange_.events().send();
@@ -171,8 +173,14 @@ bool Turn::anything_to_do() {
 }
 
 core::TimeNs Turn::next_due() const {
-    return std::min(
-        {core_.next_turn(), drain_until_ns_, transient_.next_due(), throttle_pause_.next_due()});
+    core::TimeNs due = shm::kNever;
+    for (const auto& job : waiting_)
+        due = std::min(due, job->waits_until_ns);
+    return std::min({due,
+                     core_.next_turn(),
+                     drain_until_ns_,
+                     transient_.next_due(),
+                     throttle_pause_.next_due()});
 }
 
 // Sessions that this turn has read, and that are throttled, get their pause.
@@ -358,7 +366,8 @@ void Turn::administer(AdminJob* job) {
         return administered_.push_back(job);
     }
     words_.read_all();
-    if (job->is_admin && job->request.ask == admin::Ask::stop_unused) words_.recall_parked();
+    const bool asks_if_idle = job->request.ask == admin::Ask::stop_unused || job->request.if_idle;
+    if (job->is_admin && asks_if_idle) words_.recall_parked();
     desk_.serve(*job);
     const admin::Ask ask = job->request.ask;
     if (ask == admin::Ask::drain || ask == admin::Ask::undrain || ask == admin::Ask::create)
@@ -371,33 +380,11 @@ void Turn::administer(AdminJob* job) {
     stopped_ = stopped_ || job->stops;
     if (job->pulls) {
         pulling_.push_back(job);
+    } else if (job->waits) {
+        waiting_.emplace_back(job);
     } else {
         administered_.push_back(job);
     }
-}
-
-// The request is done: no death of the broker takes it back.
-void Turn::answer_administered() {
-    for (AdminJob* job : administered_) {
-        Report report;
-        report.kind = Report::Kind::kAdmin;
-        report.job = job;
-        exchange_.report(report);
-    }
-    administered_.clear();
-}
-
-// A cut turn may have answered a part of it.
-void Turn::answer_pulls() {
-    for (AdminJob* job : pulling_) {
-        desk_.take_pulled(*job);
-        if (core_.cut()) continue;
-        Report report;
-        report.kind = Report::Kind::kAdmin;
-        report.job = job;
-        exchange_.report(report);
-    }
-    if (!core_.cut()) pulling_.clear();
 }
 
 void Turn::end(const Request& request) {

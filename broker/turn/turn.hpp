@@ -66,6 +66,7 @@ class Turn {
     void replace();
     void answer_pulls();
     void answer_administered();
+    void answer_waiting();
     [[nodiscard]] bool take_configuration();
     void take_over(Config* config);
     [[nodiscard]] bool others_wait();
@@ -114,6 +115,7 @@ class Turn {
     std::vector<std::string> refused_;     // of the configuration that was taken over last
     std::vector<AdminJob*> pulling_;       // whose answer the pass decides
     std::vector<AdminJob*> administered_;  // served in this turn, to be answered behind its commit
+    std::vector<std::unique_ptr<AdminJob>> waiting_;  // for offers: no more than conversations
     TransientPools transient_;
     Sleep sleep_;
     core::TimeNs now_ = 0;

@@ -47,6 +47,7 @@ void Turn::take_over(Config* taken) {
     file_accounts_.begin(taken->accounts, taken->account_default.has_value());
     uid_accounts_.configure(*taken, true);
     drain_timeout_ns_ = taken->drain_timeout_ns;
+    desk_.set_ended_leases_for(taken->ended_leases_for_ns);
     transient_.set_idle(taken->created_pool_idle_ns);
     sleep_.set_spin(taken->spin_ns);
     throttle_pause_.set_pause(taken->throttle_ns);

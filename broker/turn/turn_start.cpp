@@ -12,6 +12,7 @@ namespace dibs {
 
 void Turn::prepare(Config& config, Inheritance& inheritance) {
     drain_timeout_ns_ = config.drain_timeout_ns;
+    desk_.set_ended_leases_for(config.ended_leases_for_ns);
     transient_.set_idle(config.created_pool_idle_ns);
     sleep_.set_spin(config.spin_ns);
     throttle_pause_.set_pause(config.throttle_ns);

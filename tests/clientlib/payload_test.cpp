@@ -95,6 +95,10 @@ TEST(ClaimPayload, NamesAPartOfASlot) {
     terms.most = most;
     terms.most_count = 1;
     terms.account = "research";
+    dibs_offer offer = {};
+    offer.slot = 7;
+    terms.offer = &offer;
+    terms.meta = "train 7";
     for (const size_t labels : {size_t{0}, size_t{3}}) {
         const Content given(labels, labels, labels);
         ClaimContent content = given.claim();
@@ -109,6 +113,9 @@ TEST(ClaimPayload, NamesAPartOfASlot) {
         ASSERT_NE(read->most(), nullptr);
         EXPECT_EQ(read->most()->Get(0)->string_view(), "memory=20GiB");
         EXPECT_EQ(read->account()->string_view(), "research");
+        EXPECT_EQ(read->offer(), 8U);
+        ASSERT_NE(read->meta(), nullptr);
+        EXPECT_EQ(read->meta()->string_view(), "train 7");
         EXPECT_EQ(read->priority(), 1);
         EXPECT_EQ(read->labels() == nullptr, labels == 0);
     }

@@ -78,6 +78,76 @@ def test_a_claim_takes_a_part_of_a_slot():
             broker.end()
 
 
+def test_an_offer_is_accepted_while_it_is_there():
+    with tempfile.TemporaryDirectory(prefix="dibs-python-") as folder:
+        broker = Dibsd(folder, HOST)
+        socket = broker.socket
+        try:
+            with dibs.connect(socket) as client:
+                found = dibs.offers("host", least={"cpu": 4}, most={"cpu": 8}, socket=socket)
+                assert len(found) == 2
+                assert found[0].available == {"memory": 8 << 30, "cpu": 16}
+                taken = found[0].take({"memory": "2GiB", "cpu": 4})
+                assert taken.available == {"memory": 2 << 30, "cpu": 4}
+                terms = dibs.Terms(offer=taken, meta="train 7")
+                with client.claim("host", terms=terms, timeout=5) as lease:
+                    assert lease.slots[0].number == found[0].slot
+                    assert lease.attributes == {"resource.memory": str(2 << 30), "resource.cpu": "4"}
+                    told = dibs.inspect(lease.id, socket=socket)
+                    assert (told.pool, told.state, told.meta) == ("host", "live", "train 7")
+                    assert told.resources == {"memory": 2 << 30, "cpu": 4}
+                    assert told.pid == os.getpid() and told.ended is None and told.left is None
+                    # The offer is stale: 16 cpu are not there any more, whoever waits how long.
+                    with pytest.raises(errors.OfferExpired):
+                        client.claim("host", terms=dibs.Terms(offer=found[0]), timeout=5)
+                    # More than it says is not even asked for.
+                    with pytest.raises(errors.OfferExpired):
+                        client.claim("host", terms=dibs.Terms(offer=taken, least={"cpu": 5}), timeout=5)
+                    now = dibs.offers("host", socket=socket)
+                    assert now.stamp != found.stamp
+                    assert dibs.offers("host", after=now.stamp, wait=0.01, socket=socket).stamp == now.stamp
+                until(lambda: dibs.inspect(told.lease, socket=socket).ended is not None)
+                assert dibs.inspect(told.lease, socket=socket).state == "ended"
+                with pytest.raises(errors.NotFound):
+                    dibs.inspect(2**40 + 7, socket=socket)
+        finally:
+            broker.end()
+
+
+def test_what_would_leave_nothing_takes_all_of_an_offer():
+    offer = dibs.Offer("host", 3, {"memory": 8, "cpu": 16}, 1)
+    assert offer.take({"memory": 8, "cpu": 1}).available == {"memory": 8, "cpu": 16}
+    assert offer.take({"memory": 9, "cpu": 1}).available == {"memory": 8, "cpu": 16}
+    assert offer.take({"memory": 7, "cpu": 15}).available == {"memory": 7, "cpu": 15}
+    assert offer.take({"cpu": 1}).available == {"memory": 0, "cpu": 1}
+    for wrong in ({}, {"cpu": 0}, {"gpu": 1}, {"cpu": -1}, {"cpu": "9PiB"}):
+        with pytest.raises(errors.BadVector):
+            offer.take(wrong)
+
+
+def test_what_is_no_want_and_no_meta_is_refused():
+    with tempfile.TemporaryDirectory(prefix="dibs-python-") as folder:
+        broker = Dibsd(folder, HOST)
+        try:
+            for wrong in ({"gpu": 1}, {"cpu": 0}, {"cpu": -1}, {"cpu": 2**53 + 1}, {"cpu": 17}):
+                with pytest.raises(errors.WrongState):
+                    dibs.offers("host", least=wrong, socket=broker.socket)
+            with pytest.raises(errors.WrongState):
+                dibs.offers("host", least={"cpu": 2}, most={"cpu": 1}, socket=broker.socket)
+            with pytest.raises(errors.NoSuchPool):
+                dibs.offers("none", socket=broker.socket)
+            with pytest.raises(errors.NegativeTime):
+                dibs.offers("host", wait=-1, socket=broker.socket)
+            with dibs.connect(broker.socket) as client:
+                with client.claim("host", terms=dibs.Terms(meta="m" * 255), timeout=5) as lease:
+                    assert dibs.inspect(lease.id, socket=broker.socket).meta == "m" * 255
+                for meta in ("m" * 256, "two\nlines", "a\0b"):
+                    with pytest.raises(errors.BadPayload):
+                        client.claim("host", terms=dibs.Terms(meta=meta), timeout=5)
+        finally:
+            broker.end()
+
+
 def test_a_timeout_names_the_holder(client, other):
     with other.claim("one", timeout=5):
         with pytest.raises(dibs.Expired) as raised:

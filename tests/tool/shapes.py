@@ -32,6 +32,11 @@ kind = "counted"
 slots = 1
 attributes = [{ device = "0" }]
 [[pool]]
+name = "room"
+kind = "counted"
+slots = 1
+resources = { cpu = 8 }
+[[pool]]
 name = "far"
 kind = "worker"
 order = "account"
@@ -149,6 +154,8 @@ def gather(place):
             one = json.loads(place.run("ls", "workers", "-o", "jsonl")[1])["id"]
         take("show", one, as_name=f"show, a {kind}")
     take("explain", claim["id"])
+    take("inspect", lease["id"])
+    take("offers", "room")
     # What clients report is summed up later than the claim ends.
     wait_until(place, ("snapshot", "gpu", "-o", "json"), lambda rows: rows[0]["reported_p99_ns"])
     take("snapshot", "gpu")

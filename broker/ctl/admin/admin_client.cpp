@@ -213,9 +213,16 @@ Failure AdminClient::no_such_pool(const std::string& name, const std::vector<std
 
 admin::AnswerT AdminClient::must(const admin::RequestT& request, const std::string& what) {
     admin::AnswerT answer = ask(request);
+    check(answer, request, what);
+    return answer;
+}
+
+void AdminClient::check(const admin::AnswerT& answer,
+                        const admin::RequestT& request,
+                        const std::string& what) const {
     switch (answer.code) {
         case Code::ok:
-            return answer;
+            return;
         case Code::unknown_pool:
             throw no_such_pool(request.pool, answer.names);
         case Code::not_found:

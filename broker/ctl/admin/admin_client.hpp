@@ -40,6 +40,10 @@ class AdminClient {
     // The answer to something that must be there and allowed; `what` names it in the Failure, or is
     // empty where the subcommand's name says it.
     admin::AnswerT must(const admin::RequestT& request, const std::string& what);
+    // Failure unless the answer's code is ok.
+    void check(const admin::AnswerT& answer,
+               const admin::RequestT& request,
+               const std::string& what) const;
     // What only administrators may do, and which users those are; `what` empty: the subcommand.
     [[nodiscard]] Failure denied(const std::string& what) const;
     // Asks page by page to the end.

@@ -36,15 +36,59 @@ void tell_drained(AdminClient& client, const std::string& pool) {
     }
 }
 
+// S3.12.
+int run_if_idle(const std::string& pool, int64_t idle_for_ns, Output& output) {
+    AdminClient client(output.socket());
+    admin::RequestT request;
+    request.ask = admin::Ask::drain;
+    request.pool = pool;
+    request.if_idle = true;
+    request.interval_ns = static_cast<uint64_t>(idle_for_ns);
+    const admin::AnswerT answer = client.ask(request);
+    const bool is_refused = answer.code == admin::Code::refused;
+    if (!is_refused) client.check(answer, request, "pool " + pool);
+    Sheet sheet{"dibs.drain/1",
+                {{"id", "POOL"},
+                 {"pool", ""},
+                 {"number", ""},
+                 {"draining", "DRAINING"},
+                 {"left_ns", "LEFT"}}};
+    sheet.rows.push_back({Cell::of(pool),
+                          Cell::of(pool),
+                          Cell(),
+                          Cell::of(!is_refused),
+                          is_refused ? Cell::duration(answer.granted_ns) : Cell()});
+    output.show_rows(sheet);
+    if (is_refused) {
+        talk("dibs drain: pool " + pool + ": " +
+             (answer.names.empty() ? "refused" : answer.names.front()));
+    }
+    return output.finish(is_refused ? kExitLimit : kExitOk);
+}
+
 int run(const std::string& word, const std::string& about, admin::Ask ask, int argc, char** argv) {
     std::vector<std::string> words;
     bool all = false;
     Arguments arguments(word, about);
     arguments.words("POOL", &words, "the pools, or slots of them as POOL/NUMBER");
     arguments.flag("-a,--all", &all, "the whole broker");
+    int64_t idle_for_ns = -1;
+    if (ask == admin::Ask::drain) {
+        arguments.duration("--if-idle-for",
+                           &idle_for_ns,
+                           "one pool, only if no claim waits and all its leases have been expired "
+                           "for so long; they end then. Else nothing changes");
+    }
     Output output(arguments);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
+    if (idle_for_ns >= 0) {
+        if (all || words.size() != 1 ||
+            parse_drained(words.front(), word).kind != Name::Kind::kPool) {
+            throw Failure(kExitUsage, "--if-idle-for: name one pool");
+        }
+        return run_if_idle(words.front(), idle_for_ns, output);
+    }
     if (all && !words.empty()) {
         throw Failure(kExitUsage, "name the pools, or say --all for the whole broker, not both");
     }

@@ -10,16 +10,17 @@
 
 namespace dibs::ctl {
 
-namespace {
-
-constexpr std::string_view kOwnAccount = "uid:";
-
-std::string amounts(const std::vector<std::string>& names, const std::vector<uint64_t>& counts) {
+std::string amounts_text(const std::vector<std::string>& names,
+                         const std::vector<uint64_t>& counts) {
     std::string text;
     for (size_t at = 0; at < std::min(names.size(), counts.size()); ++at)
         text += (at == 0 ? "" : " ") + names[at] + "=" + show_amount(counts[at]);
     return text;
 }
+
+namespace {
+
+constexpr std::string_view kOwnAccount = "uid:";
 
 // What is another user's: not known, rather than 0.
 template <class T>
@@ -201,7 +202,7 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools) {
                               Cell::duration(row->grace_ns),
                               Cell::duration(row->reservation_ttl_ns),
                               Cell::duration(row->quantum_ns),
-                              seen(has_vector, amounts(row->resources, row->capacity))});
+                              seen(has_vector, amounts_text(row->resources, row->capacity))});
     }
     return sheet;
 }
@@ -269,7 +270,7 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const 
                               seen(row->full, row->draining),
                               Cell::of(row->drained),
                               seen(row->full, row->attributes),
-                              seen(has_vector, amounts(row->resources, row->amounts))});
+                              seen(has_vector, amounts_text(row->resources, row->amounts))});
     }
     return sheet;
 }
@@ -293,7 +294,8 @@ Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims,
                  {"command", "COMMAND", 3},
                  {"client", "CLIENT", 8},
                  {"attempts", ""},
-                 {"has_key", ""}}};
+                 {"has_key", ""},
+                 {"meta", "META", 9}}};
     for (const auto& row : claims) {
         const bool full = row->full;
         sheet.rows.push_back({seen_number(full, Letter::kClaim, row->number),
@@ -312,7 +314,8 @@ Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims,
                               seen_command(from, full, row->pid),
                               seen(full, row->client),
                               seen(full, row->attempts),
-                              seen(full, row->has_key)});
+                              seen(full, row->has_key),
+                              row->meta.empty() ? Cell() : Cell::of(row->meta)});
     }
     return sheet;
 }
@@ -337,7 +340,8 @@ Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases,
                  {"client", "CLIENT", 8},
                  {"fence", "FENCE", 5},
                  {"interval_ns", ""},
-                 {"kept_ns", ""}}};
+                 {"kept_ns", ""},
+                 {"meta", "META", 11}}};
     for (const auto& row : leases) {
         const bool full = row->full;
         sheet.rows.push_back({seen_number(full, Letter::kLease, row->number),
@@ -357,7 +361,8 @@ Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases,
                               seen(full, row->client),
                               seen(full, row->fence),
                               seen_duration(full, row->interval_ns),
-                              seen_duration(full, row->kept_ns)});
+                              seen_duration(full, row->kept_ns),
+                              row->meta.empty() ? Cell() : Cell::of(row->meta)});
     }
     return sheet;
 }

@@ -17,6 +17,9 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools);
 Sheet set_sheet(const std::vector<std::unique_ptr<admin::SetT>>& sets);
 Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const Viewpoint& from);
 Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims, const Viewpoint& from);
+// "memory=10GiB sm=20".
+std::string amounts_text(const std::vector<std::string>& names,
+                         const std::vector<uint64_t>& counts);
 Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases, const Viewpoint& from);
 Sheet client_sheet(const std::vector<std::unique_ptr<admin::ClientT>>& clients,
                    bool workers,

@@ -232,4 +232,15 @@ std::unique_ptr<admin::LeaseT> find_lease(AdminClient& client, const Name& name)
         "you hold no lease " + shown(name) + "; dibs ls leases shows those that are held");
 }
 
+std::unique_ptr<admin::LeaseT> find_ended(AdminClient& client, const Name& name) {
+    if (!is_one(name)) return nullptr;
+    admin::RequestT request;
+    request.ask = admin::Ask::inspect;
+    (name.by_id ? request.id : request.number) = name.number;
+    admin::AnswerT answer = client.ask(request);
+    const bool has_ended =
+        answer.leases.size() == 1 && answer.leases.front()->ended && answer.leases.front()->full;
+    return has_ended ? std::move(answer.leases.front()) : nullptr;
+}
+
 }  // namespace dibs::ctl

@@ -42,5 +42,7 @@ std::string shown(const Name& name);
 // The claim or lease of that name; Failure (not found).
 std::unique_ptr<admin::ClaimT> find_claim(AdminClient& client, const Name& name);
 std::unique_ptr<admin::LeaseT> find_lease(AdminClient& client, const Name& name);
+// One that has ended lately, and is the asker's to see; null: none.
+std::unique_ptr<admin::LeaseT> find_ended(AdminClient& client, const Name& name);
 
 }  // namespace dibs::ctl

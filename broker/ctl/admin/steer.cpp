@@ -75,6 +75,13 @@ int run_release(int argc, char** argv) {
                       "LEASE",
                       kLeaseAbout);
     if (const auto exit = steering.parse(argc, argv)) return *exit;
+    // S3.10: who gives it back once more has what is wanted.
+    if (const auto ended = find_ended(*steering.client, steering.name)) {
+        return steering.tell(done("dibs.release/1",
+                                  Cell::numbered(Letter::kLease, ended->number),
+                                  ended->pool,
+                                  "already ended"));
+    }
     const auto lease = find_lease(*steering.client, steering.name);
     // It has outlived its holder if the broker says more.
     const bool killing = !steering.must(admin::Ask::release, lease->id).names.empty();

@@ -297,6 +297,12 @@ void check_terms(const Options& options, bool account_given) {
     check_labels("--prefer", options.prefer);
     check_amounts("--want", options.least);
     check_amounts("--up-to", options.most);
+    const bool has_control = std::any_of(options.meta.begin(), options.meta.end(), [](char c) {
+        return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    });
+    if (options.meta.size() > DIBS_META_MAX || has_control) {
+        throw Failure(kExitUsage, "--meta: at most 255 bytes, none of them a control character");
+    }
     if (options.least.empty() && !options.most.empty()) {
         throw Failure(kExitUsage, "--up-to: say with --want how much it is at least");
     }
@@ -374,6 +380,7 @@ dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options
     asked.most_count = most.size();
     asked.priority = static_cast<int32_t>(options.priority);
     if (!options.account.empty()) asked.account = options.account.c_str();
+    if (!options.meta.empty()) asked.meta = options.meta.c_str();
     asked.preempt = options.preempt;
     asked.preempt_grace_ns = options.preempt_grace_ns;
     asked.requeue = options.requeue ? 1 : 0;

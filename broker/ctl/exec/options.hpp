@@ -34,6 +34,7 @@ struct Options {
     std::vector<std::string> most;
     uint64_t priority = 0;
     std::string account;
+    std::string meta;  // for who inspects
     int32_t preempt = DIBS_PREEMPT_AS_POOL;
     int64_t preempt_grace_ns = 0;
     bool requeue = false;     // taken, its claim waits again
@@ -68,6 +69,7 @@ inline constexpr const char* kUpToAbout =
     "and at most so much, where the slot has it; as --want, if not said (repeatable)";
 inline constexpr const char* kAccountAbout =
     "the account that pays, if not one's own; for the broker's administrators";
+inline constexpr const char* kMetaAbout = "a text for who inspects the claim or its lease";
 inline constexpr NumberRange kPriorities = {0, INT32_MAX};
 inline constexpr const char* kPriorityAbout = "a priority that it brings, at most the policy's";
 

@@ -109,10 +109,13 @@ extern "C" {
 #define DIBS_SECOND ((int64_t)1000000000)
 #define DIBS_MILLISECOND ((int64_t)1000000)
 
-#define DIBS_NAME_MAX 63        // bytes of a pool's or slot's name
-#define DIBS_PAYLOAD_MAX 16384  // bytes of a claim's body, options and labels, encoded
-#define DIBS_OPTIONS_MAX 16     // options of a claim, attributes of an announcement
-#define DIBS_RESOURCES_MAX 6    // of a pool's slots
+#define DIBS_NAME_MAX 63           // bytes of a pool's or slot's name
+#define DIBS_PAYLOAD_MAX 16384     // bytes of a claim's body, options and labels, encoded
+#define DIBS_OPTIONS_MAX 16        // options of a claim, attributes of an announcement
+#define DIBS_RESOURCES_MAX 6       // of a pool's slots
+#define DIBS_RESOURCE_NAME_MAX 31  // bytes of a resource's name, without a zero byte
+#define DIBS_META_MAX 255          // bytes of a claim's text for who inspects
+#define DIBS_OFFERS_MAX 64         // of one answer
 #define DIBS_LABELS_MAX 32
 #define DIBS_UNITS_MAX 256
 
@@ -154,8 +157,9 @@ enum {
     DIBS_EUNKILLABLE = -27,  // a pool of strict expiry, and the broker may not kill this process
     DIBS_EENDED = -28,       // that lease has ended: there is nothing to adopt
     DIBS_EADOPTED = -29,     // another session of this user has adopted the lease
-    DIBS_EUNAVAILABLE = -30,  // no slot of the pool has as much of a resource, whoever holds what
-    DIBS_EVECTOR = -31,       // not a part of a slot of this pool: see dibs_claim_options.least
+    DIBS_EUNAVAILABLE = -30,   // no slot of the pool has as much of a resource, whoever holds what
+    DIBS_EVECTOR = -31,        // not a part of a slot of this pool: see dibs_claim_options.least
+    DIBS_EOFFEREXPIRED = -32,  // the slot has not so much any more: see dibs_claim_options.offer
 
     // said by the library
     DIBS_EARGUMENT = -101,    // a null pointer, or a value that no other code names
@@ -417,6 +421,16 @@ enum {
     DIBS_KEEP_BY_WORD = 1    // dibs_touch, and dibs_keepalive
 };
 
+// What a claim could have of one slot when it was asked for: dibs_offers. A value: copy it freely.
+typedef struct dibs_offer {
+    char pool[DIBS_NAME_MAX + 1];
+    uint32_t slot;   // number within the pool
+    uint32_t count;  // of its resources
+    uint64_t stamp;  // of what the pool offered then
+    char resources[DIBS_RESOURCES_MAX][DIBS_RESOURCE_NAME_MAX + 1];
+    uint64_t amounts[DIBS_RESOURCES_MAX];
+} dibs_offer;
+
 typedef struct dibs_claim_options {
     size_t size;
     int64_t timeout_ns;   // 0 = now or not at all; DIBS_FOREVER
@@ -461,6 +475,14 @@ typedef struct dibs_claim_options {
     // And at most so much, where the slot has it; null: as `least`.
     const char* const* most;
     size_t most_count;
+    // Accepts this offer, of the pool that is claimed: a part of its slot, now or not at all,
+    // whatever timeout_ns says; `least` null: all that it says. DIBS_EOFFEREXPIRED if that is not
+    // there any more, or claims wait for it; at once, without asking, if it is more than the offer
+    // has. It must live until the claim has been submitted.
+    const dibs_offer* offer;
+    // For who inspects the claim or its lease, unread by the broker: at most DIBS_META_MAX bytes,
+    // none of them a control character, else DIBS_EPAYLOAD. Null = none.
+    const char* meta;
 } dibs_claim_options;
 
 // A lease's name. A value: copy it freely. All zero is no lease.
@@ -1256,6 +1278,78 @@ DIBS_API int dibs_pull(const dibs_connect_options* options,
                        size_t count,
                        int64_t age_ns,
                        dibs_pulled* pulled);
+
+// ---- offers, and what a lease is: questions that anybody may ask, each over a connection of its
+// own
+
+typedef struct dibs_offers_query {
+    size_t size;
+    const char* pool;
+    // As of dibs_claim_options. Both null: whatever there is, by slot number. Else none that has
+    // less than `least`; those with all of `most` first, the nearest to it first, then the smaller
+    // ones, likewise. Equal ones come in another order for each who asks.
+    const char* const* least;
+    size_t least_count;
+    const char* const* most;
+    size_t most_count;
+    // While there is none, or what is offered still has the stamp `after_stamp` (0 = no stamp):
+    // waits so long for others. A lease that expires in a pool of lazy expiry makes others.
+    int64_t wait_ns;
+    uint64_t after_stamp;
+} dibs_offers_query;
+
+// Fills at most `count` offers, 1 to DIBS_OFFERS_MAX, and returns how many there are; 0: none, when
+// the time is over. *stamp (null = unwanted) is another one whenever others are offered. Nothing is
+// offered while claims wait in the pool, or while it, or the broker, drains. An offer is no
+// promise: dibs_claim_options.offer. DIBS_EPOOL; DIBS_ENEGATIVE; DIBS_EVECTOR (a text without "=");
+// DIBS_ESTATE: no such resources, or more than a slot has, and the error text says which.
+DIBS_API int dibs_offers(const dibs_connect_options* options,
+                         const dibs_offers_query* query,
+                         dibs_offer* offers,
+                         size_t count,
+                         uint64_t* stamp);
+
+// What to accept of an offer, at most `most` (texts as of a claim): *taken has that much. Where
+// nothing would be left of some resource, that is the whole offer, since nobody could have the
+// rest. DIBS_EVECTOR: nothing of it, or no amounts of its resources.
+DIBS_API int dibs_offer_take(const dibs_offer* offer,
+                             const char* const* most,
+                             size_t most_count,
+                             dibs_offer* taken);
+
+typedef struct dibs_inspection {
+    uint64_t lease;
+    uint64_t fence;
+    uint64_t claim;       // its number
+    int64_t age_ns;       // since it was granted
+    int64_t kept_ns;      // since its last keepalive
+    int64_t interval_ns;  // 0 = bound to its holder's life
+    int64_t left_ns;      // to its end; DIBS_FOREVER
+    int64_t expired_ns;   // for how long; 0 = not. Of an ended one: when it ended
+    int64_t ended_ns;     // since its end, if it has ended
+    int32_t ended;        // not 0: it has
+    int32_t code;         // why: DIBS_EEXPIRED, ...; DIBS_OK: its holder gave it back, or died
+    uint32_t uid;         // DIBS_HIDDEN_UID: another user's, of which only pool, account and age_ns
+                          // are told
+    uint32_t pid;
+    uint32_t units;
+    uint32_t slot;   // number of the first one
+    uint32_t count;  // of resources; 0: whole slots
+    uint32_t reserved;
+    char resources[DIBS_RESOURCES_MAX][DIBS_RESOURCE_NAME_MAX + 1];
+    uint64_t amounts[DIBS_RESOURCES_MAX];
+    char pool[DIBS_NAME_MAX + 1];
+    char account[DIBS_NAME_MAX + 1];
+    char state[16];  // live, grace, expired, revoking, killing, parked, unkillable, ended
+    char meta[DIBS_META_MAX + 1];
+} dibs_inspection;
+
+// A lease by its id (dibs_lease.id). One that has ended is known for `ended_leases_for` (docs/
+// configuration.md), or until 1,024 others have ended, and not to a broker that has taken over
+// since. DIBS_ENOTFOUND.
+DIBS_API int dibs_inspect(const dibs_connect_options* options,
+                          uint64_t lease,
+                          dibs_inspection* inspection);
 
 #ifdef __cplusplus
 }

@@ -236,6 +236,8 @@ struct ClaimOptions {
     bool by_word = false;           // Lease::touch keeps the interval, too
     Items<const char*> least;       // a part of one slot: "NAME=AMOUNT", at least so much of each
     Items<const char*> most;        // and at most, where the slot has it; empty: as `least`
+    const dibs_offer* offer = nullptr;  // accepted: of its slot, now or not at all
+    const char* meta = nullptr;         // for who inspects
 
     // False: the key is too long.
     [[nodiscard]] bool fill(dibs_claim_options& out) const {
@@ -266,6 +268,8 @@ struct ClaimOptions {
         out.least_count = least.count;
         out.most = most.first;
         out.most_count = most.count;
+        out.offer = offer;
+        out.meta = meta;
         return true;
     }
 };
@@ -866,6 +870,22 @@ class Administration {
         const dibs_connect_options to = options();
         const int told = dibs_pull(&to, pool, workers.first, workers.count, age.count(), pulled);
         return told >= 0 ? Result<std::size_t>(static_cast<std::size_t>(told)) : Failure::of(told);
+    }
+    // Anybody may ask these two. `size` is set here; fills at most `count` offers; how many.
+    Result<std::size_t> offers(dibs_offers_query query,
+                               dibs_offer* found,
+                               std::size_t count,
+                               std::uint64_t* stamp = nullptr) {
+        query.size = sizeof query;
+        const dibs_connect_options to = options();
+        const int told = dibs_offers(&to, &query, found, count, stamp);
+        return told >= 0 ? Result<std::size_t>(static_cast<std::size_t>(told)) : Failure::of(told);
+    }
+    Result<dibs_inspection> inspect(std::uint64_t lease) {
+        dibs_inspection found = {};
+        const dibs_connect_options to = options();
+        const int code = dibs_inspect(&to, lease, &found);
+        return code == DIBS_OK ? Result<dibs_inspection>(found) : Failure::of(code);
     }
 
   private:

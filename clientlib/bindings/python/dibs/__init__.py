@@ -22,6 +22,7 @@ from .events import Event, Events
 from .keepalive import KeepalivePolicy
 from .latency import Latency, Wakeups
 from .lease import Lease, LeaseState, Slot
+from .offers import Inspection, Offer, Offers, inspect, offers
 from .state import dump, load
 from .worker import Assignment, OfferedSlot
 
@@ -33,6 +34,7 @@ def version() -> tuple[int, int, int]:
 
 
 __all__ = ["Administration", "Assignment", "Cancelled", "Client", "Counters", "Error", "Event",
-           "Events", "Expired", "Holder", "KeepalivePolicy", "Latency", "Lease", "LeaseState",
-           "OfferedSlot", "PoolLimits", "Preempt", "Pulled", "Share", "Slot", "Terms", "Totals",
-           "Wakeups", "WhenBusy", "aio", "connect", "dump", "errors", "load", "version"]
+           "Events", "Expired", "Holder", "Inspection", "KeepalivePolicy", "Latency", "Lease",
+           "LeaseState", "Offer", "OfferedSlot", "Offers", "PoolLimits", "Preempt", "Pulled", "Share",
+           "Slot", "Terms", "Totals", "Wakeups", "WhenBusy", "aio", "connect", "dump", "errors",
+           "inspect", "load", "offers", "version"]

@@ -117,6 +117,35 @@ class Option(Struct):
     _fields_ = [("key", c_char_p), ("value", c_char_p)]
 
 
+RESOURCES_MAX = 6
+RESOURCE_NAME_MAX = 31
+META_MAX = 255
+OFFERS_MAX = 64
+
+
+class Offer(Struct):
+    _fields_ = [("pool", c_char * (NAME_MAX + 1)), ("slot", c_uint32), ("count", c_uint32),
+                ("stamp", c_uint64), ("resources", (c_char * (RESOURCE_NAME_MAX + 1)) * RESOURCES_MAX),
+                ("amounts", c_uint64 * RESOURCES_MAX)]
+
+
+class OffersQuery(Struct):
+    _fields_ = [("size", c_size_t), ("pool", c_char_p), ("least", POINTER(c_char_p)),
+                ("least_count", c_size_t), ("most", POINTER(c_char_p)), ("most_count", c_size_t),
+                ("wait_ns", c_int64), ("after_stamp", c_uint64)]
+
+
+class Inspection(Struct):
+    _fields_ = [("lease", c_uint64), ("fence", c_uint64), ("claim", c_uint64), ("age_ns", c_int64),
+                ("kept_ns", c_int64), ("interval_ns", c_int64), ("left_ns", c_int64),
+                ("expired_ns", c_int64), ("ended_ns", c_int64), ("ended", c_int32),
+                ("code", c_int32), ("uid", c_uint32), ("pid", c_uint32), ("units", c_uint32),
+                ("slot", c_uint32), ("count", c_uint32), ("reserved", c_uint32),
+                ("resources", (c_char * (RESOURCE_NAME_MAX + 1)) * RESOURCES_MAX),
+                ("amounts", c_uint64 * RESOURCES_MAX), ("pool", c_char * (NAME_MAX + 1)),
+                ("account", c_char * (NAME_MAX + 1)), ("state", c_char * 16), ("meta", c_char * (META_MAX + 1))]
+
+
 class ClaimOptions(Struct):
     _fields_ = [("size", c_size_t), ("timeout_ns", c_int64), ("interval_ns", c_int64),
                 ("units", c_uint32), ("when_busy", c_int32), ("key", c_uint8 * 16),
@@ -126,7 +155,8 @@ class ClaimOptions(Struct):
                 ("prefer_count", c_size_t), ("priority", c_int32), ("preempt", c_int32),
                 ("preempt_grace_ns", c_int64), ("account", c_char_p), ("requeue", c_int32), ("keep", c_int32),
                 ("least", POINTER(c_char_p)), ("least_count", c_size_t),
-                ("most", POINTER(c_char_p)), ("most_count", c_size_t)]
+                ("most", POINTER(c_char_p)), ("most_count", c_size_t),
+                ("offer", POINTER(Offer)), ("meta", c_char_p)]
 
 
 class LeaseName(Struct):
@@ -254,6 +284,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "dibs_wakeups": Wakeups, "dibs_keepalive_policy": KeepalivePolicy,
     "dibs_label_limit": LabelLimit, "dibs_account_change": AccountChange,
     "dibs_worker_report": WorkerReport, "dibs_puller": Puller, "dibs_pulled": Pulled,
+    "dibs_offer": Offer, "dibs_offers_query": OffersQuery, "dibs_inspection": Inspection,
 }
 
 _session = c_void_p
@@ -316,6 +347,10 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_report": [POINTER(ConnectOptions), POINTER(WorkerReport)],
     "dibs_pull": [POINTER(ConnectOptions), c_char_p, POINTER(Puller), c_size_t, c_int64,
                   POINTER(Pulled)],
+    "dibs_offers": [POINTER(ConnectOptions), POINTER(OffersQuery), POINTER(Offer), c_size_t,
+                    POINTER(c_uint64)],
+    "dibs_offer_take": [POINTER(Offer), POINTER(c_char_p), c_size_t, POINTER(Offer)],
+    "dibs_inspect": [POINTER(ConnectOptions), c_uint64, POINTER(Inspection)],
 }
 RETURNS = {"dibs_version": c_uint32, "dibs_strerror": c_char_p, "dibs_reason_name": c_char_p,
            "dibs_event_name": c_char_p}

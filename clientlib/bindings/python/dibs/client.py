@@ -16,6 +16,7 @@ from ._session import SLICE_NS, Session, nanoseconds, octets, options, strings
 from .accounts import Share
 from .latency import Latency, Wakeups
 from .lease import Lease, keep
+from .offers import Offer
 from .worker import Assignment, OfferedSlot, announce_options, take_assignment
 
 
@@ -91,12 +92,20 @@ class Terms:
     # number or a text such as "10GiB"; and at most, where the slot has it. Empty: whole slots.
     least: Mapping[str, Union[int, str]] = field(default_factory=dict)
     most: Mapping[str, Union[int, str]] = field(default_factory=dict)
+    # Accepts it: a part of its slot, now or not at all; without `least` all that it says. Raises
+    # OfferExpired.
+    offer: Optional[Offer] = None
+    meta: Optional[str] = None  # for who inspects the claim or its lease, at most 255 bytes
 
     def fields(self) -> dict[str, Any]:
         preferred, count = strings(self.prefer)
         least, least_count = strings(f"{name}={amount}" for name, amount in self.least.items())
         most, most_count = strings(f"{name}={amount}" for name, amount in self.most.items())
-        return {"least": least, "least_count": least_count, "most": most, "most_count": most_count,
+        offer = ctypes.pointer(self.offer.raw()) if self.offer is not None else None
+        if self.meta is not None and "\0" in self.meta:
+            raise errors.BadPayload("meta has a zero byte")
+        return {"offer": offer, "meta": self.meta.encode() if self.meta is not None else None,
+                "least": least, "least_count": least_count, "most": most, "most_count": most_count,
                 "prefer": preferred, "prefer_count": count, "priority": self.priority,
                 "preempt": self.preempt, "preempt_grace_ns": nanoseconds(self.preempt_grace),
                 "requeue": int(self.requeue),

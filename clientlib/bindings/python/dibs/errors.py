@@ -221,6 +221,11 @@ class BadVector(Error):
     code = -31
 
 
+class OfferExpired(Error):
+    """The slot has not so much any more, or claims wait for it: ask what is offered again."""
+    code = -32
+
+
 # ---- Said by the library.
 
 class BadArgument(Error, ValueError):

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from typing import Any, Protocol, Union
+from typing import Any, Callable, Protocol, Union
 
 from . import _abi, errors
 from ._abi import library
@@ -17,11 +17,16 @@ def _descriptor(file: Union[int, HasFileno]) -> int:
     return file if isinstance(file, int) else file.fileno()
 
 
-def _ask(function: Any, socket: Union[str, None], file: Union[int, HasFileno]) -> None:
+def asked(socket: Union[str, None], ask: Callable[[_abi.ConnectOptions], int]) -> int:
     to = _abi.ConnectOptions.to(socket)
-    code: int = function(to, _descriptor(file))
+    code = ask(to)
     if code < 0:
         raise errors.of_code(code, to.why)
+    return code
+
+
+def _ask(function: Any, socket: Union[str, None], file: Union[int, HasFileno]) -> None:
+    asked(socket, lambda to: int(function(to, _descriptor(file))))
 
 
 def dump(file: Union[int, HasFileno], socket: Union[str, None] = None) -> None:

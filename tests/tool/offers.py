@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# tests/tool/offers.py -- what is offered, what a lease is or was, and drains of what nobody uses.
+#
+#   offers.py DIBSD DIBS [PART]     speaks TAP
+# SPDX-License-Identifier: Apache-2.0
+import json
+import signal
+import sys
+
+from holding import hold, wait_until
+from tap import case, expect, expect_equal, main
+
+HOST = """
+[[pool]]
+name = "host"
+kind = "counted"
+slots = 2
+resources = { memory = "8GiB", cpu = 16 }
+[[pool]]
+name = "lazy"
+kind = "counted"
+slots = 1
+expiry = "lazy"
+resources = { cpu = 8 }
+[[pool]]
+name = "plain"
+kind = "counted"
+slots = 1
+"""
+
+
+def offers(place, *arguments):
+    code, out, err = place.run("offers", *arguments, "-o", "jsonl")
+    expect_equal(err, "")
+    return code, [json.loads(line) for line in out.splitlines()]
+
+
+def rooms(rows):
+    return [(row["id"], row["available"]) for row in rows]
+
+
+def hold_stopped(place):
+    """A holder that keeps its lease alive no more."""
+    holder = place.begin("exec", "--keepalive", "1h", "--want", "cpu=8", "lazy", "--", "sleep", "60")
+    wait_until(place, ("status", "-o", "jsonl"), lambda rows: rows[0]["leases"] == 1)
+    holder.send_signal(signal.SIGSTOP)
+
+
+@case("S3.4, S3.20: what is free of each slot, the nearest to what is wanted first, and what lacks not")
+def listed(place):
+    place.start(HOST)
+    hold(place, "host", "--want", "memory=4GiB", "--want", "cpu=2")
+    code, rows = offers(place, "host")
+    expect_equal((code, rooms(rows)), (0, [("host/0", "cpu=14 memory=4GiB"), ("host/1", "cpu=16 memory=8GiB")]))
+    expect_equal(rooms(offers(place, "host", "--want", "cpu=1", "--up-to", "cpu=16")[1]),
+                 [("host/1", "cpu=16 memory=8GiB"), ("host/0", "cpu=14 memory=4GiB")])
+    expect_equal(rooms(offers(place, "host", "--want", "memory=5GiB")[1]), [("host/1", "cpu=16 memory=8GiB")])
+    expect_equal(rooms(offers(place, "host", "--count", "1")[1]), [("host/0", "cpu=14 memory=4GiB")])
+    hold(place, "host", "--want", "cpu=14")
+    expect_equal(rooms(offers(place, "host")[1]), [("host/1", "cpu=16 memory=8GiB")])
+
+
+@case("S3.22: who waits for offers is answered when a lease ends, or its time is over")
+def waited(place):
+    place.start(HOST)
+    holder, _ = hold(place, "host:2")
+    expect_equal(offers(place, "host", "--wait", "10ms"), (75, []))
+    waiting = place.begin("offers", "host", "--wait", "60s", "-o", "jsonl")
+    wait_until(place, ("status", "-o", "jsonl"), lambda rows: rows[0]["leases"] == 1)
+    holder.terminate()
+    out, _ = waiting.communicate(timeout=60)
+    rows = [json.loads(line) for line in out.splitlines()]
+    expect(rows and rows[0]["pool"] == "host", out)
+    # Of the same stamp nothing is news until something changes.
+    code, rows = offers(place, "host")
+    stamp = str(rows[0]["stamp"])
+    code, same = offers(place, "host", "--after", stamp, "--wait", "10ms")
+    expect_equal((code, [row["stamp"] for row in same]), (0, [row["stamp"] for row in rows]))
+    waiting = place.begin("offers", "host", "--after", stamp, "--wait", "60s", "-o", "jsonl")
+    hold(place, "host", "--want", "cpu=1")
+    out, _ = waiting.communicate(timeout=60)
+    expect(json.loads(out.splitlines()[0])["stamp"] != int(stamp), out)
+
+
+@case("a lease that expires in a lazy pool is an offer, and ends a wait")
+def expired(place):
+    place.start(HOST)
+    hold_stopped(place)
+    expect_equal(offers(place, "lazy")[0], 75)
+    waiting = place.begin("offers", "lazy", "--wait", "60s", "-o", "jsonl")
+    expect_equal(place.run("renew", "l1", "--interval", "10ms")[0], 0)
+    out, _ = waiting.communicate(timeout=60)
+    expect_equal(json.loads(out)["available"], "cpu=8")
+
+
+@case("what is no want, and what is no pool of offers, is refused with names and amounts")
+def refused(place):
+    place.start(HOST)
+    for wanted, code, said in (
+            (("host", "--want", "gpu=1"), 6, "resources of its slots (cpu, memory)"),
+            (("host", "--want", "cpu=0"), 6, "something of one at least"),
+            (("host", "--want", "cpu=2", "--up-to", "cpu=1"), 6, "no more at least than at most"),
+            (("host", "--want", "cpu=17"), 6, "no slot has as much of cpu: each has 16"),
+            (("host", "--want", "cpu=9007199254740993"), 6, "resources of its slots"),
+            (("host", "--want", "cpu=-1"), 2, "--want cpu=-1: write NAME=AMOUNT"),
+            (("host", "--want", "cpu"), 2, "--want cpu: write NAME=AMOUNT"),
+            (("host", "--up-to", "cpu=1"), 2, "--up-to: say with --want how much it is at least"),
+            (("plain",), 6, "its slots have no resources"),
+            (("none",), 4, "none")):
+        found, out, err = place.run("offers", *wanted)
+        expect_equal((found, out), (code, ""))
+        expect(said in err, err)
+
+
+@case("S3.15: inspect shows a lease with its meta and resources, and when and why it ended")
+def inspected(place):
+    place.start(HOST)
+    holder, _ = hold(place, "host", "--want", "cpu=2", "--meta", "train 7")
+    told = json.loads(place.run("inspect", "l1", "-o", "json")[1])
+    expect_equal((told["lease"], told["pool"], told["state"], told["meta"], told["resources"], told["ended"]),
+                 (1, "host", "live", "train 7", "cpu=2 memory=0", False))
+    expect_equal(json.loads(place.run("ls", "leases", "-o", "jsonl")[1])["meta"], "train 7")
+    expect_equal(place.run("inspect", "host/l1")[0], 0)
+    expect_equal(place.run("inspect", "plain/l1")[0], 4)
+    expect_equal(place.run("inspect", "l9")[0], 4)
+    holder.terminate()
+    holder.wait()
+    wait_until(place, ("ls", "leases", "-o", "jsonl"), lambda rows: not rows)
+    told = json.loads(place.run("inspect", "l1", "-o", "json")[1])
+    expect_equal((told["state"], told["ended"], told["reason"], told["meta"], told["resources"]),
+                 ("ended", True, "by its holder", "train 7", "cpu=2 memory=0"))
+    for meta in ("x" * 256, "two\nlines"):
+        code, _, err = place.run("exec", "--meta", meta, "plain", "--", "true")
+        expect_equal(code, 2)
+        expect("--meta: at most 255 bytes" in err, err)
+
+
+@case("S3.10: a lease that has ended is given back once more without harm")
+def twice(place):
+    place.start(HOST)
+    hold(place, "plain")
+    expect_equal(json.loads(place.run("release", "l1", "-o", "json")[1])["did"], "released")
+    code, out, _ = place.run("release", "l1", "-o", "json")
+    expect_equal((code, json.loads(out)["did"]), (0, "already ended"))
+    told = json.loads(place.run("inspect", "l1", "-o", "json")[1])
+    expect_equal(told["reason"], "revoked")
+
+
+@case("S3.12: what nobody uses is drained, and what is used is not")
+def idle(place):
+    place.start(HOST)
+    hold_stopped(place)
+    code, out, err = place.run("drain", "lazy", "--if-idle-for", "0s", "-o", "jsonl")
+    row = json.loads(out)
+    expect_equal((code, row["draining"]), (6, False))
+    expect(0 < row["left_ns"] <= 3600 * 10**9, row)
+    expect("it is in use" in err, err)
+    expect_equal(place.run("renew", "l1", "--interval", "1ms")[0], 0)
+    wait_until(place, ("ls", "leases", "-o", "jsonl"), lambda rows: rows and rows[0]["state"] == "expired")
+    code, out, _ = place.run("drain", "lazy", "--if-idle-for", "1h", "-o", "jsonl")
+    expect_equal((code, json.loads(out)["left_ns"]), (6, 0))
+    code, out, _ = place.run("drain", "lazy", "--if-idle-for", "0s", "-o", "jsonl")
+    expect_equal((code, json.loads(out)["draining"]), (0, True))
+    expect_equal(place.run("ls", "leases", "-o", "jsonl")[1], "")
+    for wrong in (("lazy", "host"), ("--all",), ("lazy/0",)):
+        expect_equal(place.run("drain", *wrong, "--if-idle-for", "1s")[0], 2)
+
+
+if __name__ == "__main__":
+    main(sys.argv)
