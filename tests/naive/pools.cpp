@@ -178,8 +178,10 @@ bool NaiveCore::is_idle_for(uint32_t pool, TimeNs for_ns, TimeNs* left_ns) const
     for (const auto& [number, lease] : m_.leases) {
         if (lease.pool != pool) continue;
         const bool is_over = lease.expires_ns < m_.now;
-        if (!is_over && lease.expires_ns == shm::kNever) left = shm::kNever;
-        if (!is_over && left != shm::kNever) left = std::max(left, lease.expires_ns - m_.now);
+        // An interval beyond all time ends at the last instant that there is.
+        const TimeNs end =
+            lease.interval_ns != 0 ? std::min(lease.expires_ns, shm::kNever - 1) : lease.expires_ns;
+        if (!is_over) left = std::max(left, end == shm::kNever ? end : end - m_.now);
         const bool is_known = lease.is_in_grace || lease.is_uncollected;
         const bool may_live = strict || lease.is_revoking || (lease.by_word && !is_known);
         is_idle = is_idle && is_over && !may_live && m_.now - lease.expires_ns >= for_ns;

@@ -73,11 +73,11 @@ def lists(place):
                   f"gpu/0 leased - l1 uid:U T {holder.pid} dibs 1 - device=0 -",
                   f"gpu/1 leased - l1 uid:U T {holder.pid} dibs 1 - device=1 -"])
     expect_equal(squeezed(place.run("ls", "leases")[1]),
-                 ["LEASE ID POOL STATE SLOTS HELD SINCE LEFT ACCOUNT USER PID COMMAND CLIENT FENCE",
-                  f"l1 l0x100000000 gpu live 0,1 T D - uid:U {USER} {holder.pid} dibs s0.1 1"])
+                 ["LEASE ID POOL STATE SLOTS HELD SINCE LEFT ACCOUNT USER PID COMMAND CLIENT FENCE META",
+                  f"l1 l0x100000000 gpu live 0,1 T D - uid:U {USER} {holder.pid} dibs s0.1 1 -"])
     expect_equal(squeezed(place.run("ls", "claims")[1]),
-                 ["CLAIM POOL STATE POSITION UNITS WAITS SINCE LEFT ACCOUNT USER PID COMMAND CLIENT",
-                  f"c2 gpu waiting 1 1 T D T uid:U {USER} {waiter.pid} dibs s1.1"])
+                 ["CLAIM POOL STATE POSITION UNITS WAITS SINCE LEFT ACCOUNT USER PID COMMAND CLIENT META",
+                  f"c2 gpu waiting 1 1 T D T uid:U {USER} {waiter.pid} dibs s1.1 -"])
     expect_equal(squeezed(place.run("ls", "clients")[1])[0],
                  "CLIENT PID USER COMMAND ACCOUNT ATTACHED STATE SLOTS CLAIMS LEASES")
     expect_equal(place.run("ls", "workers")[1],
@@ -87,14 +87,14 @@ def lists(place):
                  '"state":"waiting","position":1,"units":1,"age_ns":N,"since":"D","left_ns":N,'
                  f'"account":"uid:U","uid":N,"user":"{USER}","pid":N,"command":"dibs","client":"s1.1",'
                  '"attempts":0,'
-                 '"has_key":false}]}\n'.replace("c0x100000001", re.search(
+                 '"has_key":false,"meta":null}]}\n'.replace("c0x100000001", re.search(
                      r'"id":"(\w+)"', place.run("ls", "claims", "-o", "json")[1]).group(1)))
     expect_equal(steady(place.run("ls", "leases", "-o", "jsonl")[1]),
                  '{"schema":"dibs.leases/1","number":1,"id":"l0x100000000","pool":"gpu",'
                  '"state":"live","slots":[0,1],"units":2,"age_ns":N,"since":"D","left_ns":null,'
                  f'"account":"uid:U","uid":N,"user":"{USER}","pid":N,"command":"dibs",'
                  '"client":"s0.1","fence":1,"interval_ns":N,'
-                 '"kept_ns":N}\n')
+                 '"kept_ns":N,"meta":null}\n')
 
 
 @case("the command's name is what its process calls itself, harmless for a terminal; its time is local")

@@ -60,8 +60,9 @@ def release(place):
     expect_equal(holder.wait(), 1)
     expect_equal(holder.stderr.read(), "dibs claim: the lease is lost: it was released from "
                                        "outside (dibs release)\n")
-    expect_equal(place.run("release", "l1"),
-                 (4, "", "dibs release: you hold no lease l1; dibs ls leases shows those that are "
+    expect_equal(place.run("release", "l1"), (0, "number  l1\npool    gpu\ndid     already ended\n", ""))
+    expect_equal(place.run("release", "l9"),
+                 (4, "", "dibs release: you hold no lease l9; dibs ls leases shows those that are "
                          "held\n"))
 
 
