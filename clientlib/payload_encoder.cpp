@@ -6,9 +6,10 @@
 //   ..  vtable of Option: 8, 12, 4, 8
 //   ..  what the references point to, in the order of the fields
 //
-// There are two shapes of a root: three references (vtable of 10 bytes, table at 16), and the claim
-// with terms, thirteen fields (vtable of 30 bytes, table at 40, so that its u64 is aligned).
-// SPDX-License-Identifier: Apache-2.0
+// There are three shapes of a root: three references (vtable of 10 bytes, table at 16), the claim
+// with terms, thirteen fields (vtable of 30 bytes, table at 40, so that its u64 is aligned), and
+// the announcement with resources, five (vtable of 14 bytes, table at 20). SPDX-License-Identifier:
+// Apache-2.0
 #include "clientlib/payload_encoder.hpp"
 
 #include <cstring>
@@ -27,6 +28,8 @@ struct Shape {
 };
 constexpr Shape kPlain = {16, 32};
 constexpr Shape kWithTerms = {40, 96};
+constexpr Shape kWithResources = {20, 44};
+constexpr size_t kParts = kWithResources.root + 20;
 constexpr size_t kAccount = kWithTerms.root + 36;
 constexpr size_t kLeast = kWithTerms.root + 40;
 constexpr size_t kMost = kWithTerms.root + 44;
@@ -113,6 +116,21 @@ void begin_with_terms(Writer& writer, const bool (&present)[4], const dibs_claim
     put_option_vtable(writer, kWithTerms);
 }
 
+void begin_with_resources(Writer& writer, const bool (&present)[4], uint32_t parts) {
+    writer.put32(kWithResources.root);
+    writer.fill_to(kRootVtable);
+    writer.put16(14);
+    writer.put16(24);
+    for (size_t field = 0; field < 4; ++field) {
+        writer.put16(present[field] ? static_cast<uint16_t>(4 + 4 * field) : 0);
+    }
+    writer.put16(kParts - kWithResources.root);
+    writer.put32(kWithResources.root - kRootVtable);
+    writer.fill_to(kParts);
+    writer.put32(parts);
+    put_option_vtable(writer, kWithResources);
+}
+
 void put_string(Writer& writer, size_t reference, const char* text) {
     const size_t size = std::strlen(text);
     writer.align();
@@ -194,11 +212,20 @@ size_t encode_announce(const AnnounceContent& content, uint8_t* target) {
     Writer writer(target);
     const bool present[3] = {
         content.name != nullptr, content.label_count != 0, content.attribute_count != 0};
-    begin(writer, present);
-    if (present[0]) put_string(writer, kPlain.field(0), content.name);
-    if (present[1]) put_strings(writer, kPlain.field(1), content.labels, content.label_count);
+    const bool has_resources = content.resource_count != 0 || content.parts != 0;
+    const Shape& shape = has_resources ? kWithResources : kPlain;
+    if (has_resources) {
+        const bool all[4] = {present[0], present[1], present[2], content.resource_count != 0};
+        begin_with_resources(writer, all, content.parts);
+    } else {
+        begin(writer, present);
+    }
+    if (present[0]) put_string(writer, shape.field(0), content.name);
+    if (present[1]) put_strings(writer, shape.field(1), content.labels, content.label_count);
     if (present[2])
-        put_options(writer, kPlain, kPlain.field(2), content.attributes, content.attribute_count);
+        put_options(writer, shape, shape.field(2), content.attributes, content.attribute_count);
+    if (content.resource_count != 0)
+        put_strings(writer, shape.field(3), content.resources, content.resource_count);
     writer.align();
     return writer.at();
 }

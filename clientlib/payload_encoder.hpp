@@ -32,6 +32,9 @@ struct AnnounceContent {
     size_t label_count = 0;
     const dibs_option* attributes = nullptr;
     size_t attribute_count = 0;
+    const char* const* resources = nullptr;
+    size_t resource_count = 0;
+    uint32_t parts = 0;
 };
 
 // Returns the encoded size; writes nothing if `target` is null, else exactly that many bytes.

@@ -50,6 +50,8 @@ void Session::free_answer_row(uint32_t index) {
     Answer& answer = answers[index];
     if (answer.new_slot) --new_slots;
     answer.new_slot = false;
+    parts_max -= answer.parts;
+    answer.parts = 0;
     answer.slot_name = 0;
     answer.pending = false;
     ++answer.use;
@@ -206,7 +208,8 @@ bool accept_result(Session& session, const shm::Completion& completion, dibs_com
         out.slot = completion.id;
         out.round = completion.fence;
         if (out.code == DIBS_OK) {
-            session.remember_slot({completion.id, answer.slot_name, answer.answer_max});
+            session.remember_slot(
+                {completion.id, answer.slot_name, answer.answer_max, answer.parts});
         }
     } else {
         out.holder = public_holder(completion);

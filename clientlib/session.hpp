@@ -103,6 +103,7 @@ struct Answer {
     bool new_slot = false;   // an announcement of a slot that is not among the session's
     uint64_t slot_name = 0;  // of an announcement
     uint32_t answer_max = 0;
+    uint32_t parts = 0;
 };
 
 // A slot that this session has announced.
@@ -110,6 +111,7 @@ struct Offered {
     uint64_t slot = 0;
     uint64_t name = 0;        // slot_name()
     uint32_t answer_max = 0;  // of its pool
+    uint32_t parts = 0;       // of it at a time
 };
 
 // A queue of fixed capacity over memory of the session.
@@ -188,6 +190,7 @@ struct Session {
     uint32_t slots_max = 0;
     uint32_t slot_count = 0;
     uint32_t new_slots = 0;     // announcements without a result that may add to them
+    uint32_t parts_max = 0;     // parts that there may be of these and of those
     uint64_t payload_head = 0;  // bytes ever freed, ever taken; modulo the area: places
     uint64_t payload_tail = 0;
 
@@ -235,7 +238,7 @@ struct Session {
     // Makes sure that so many more completions may be asked for. DIBS_EUNREAD, DIBS_EFULL.
     int need_credit(uint32_t count = 1);
     // For the assignments of a new slot. DIBS_ENOROOM.
-    int need_slot();
+    int need_slot(uint64_t count);
     // Room in UP's payload area, valid until the next push. DIBS_EFULL, DIBS_EPAYLOAD.
     int need_payload(size_t size, uint32_t& offset);
     void begin_payloads();
@@ -273,7 +276,7 @@ struct Session {
     // Completions that other operations may still need, and those that lie in the stash.
     [[nodiscard]] uint32_t credit_taken() const {
         return claims_open + answers_open + stash.count +
-               shm::kCompletionsPerSlot * (slot_count + new_slots);
+               shm::kCompletionsPerSlot * (slot_count + new_slots + parts_max);
     }
     // A claim without options needs nothing that may be missing: no look at the other side, no row
     // to be freed first.

@@ -65,10 +65,11 @@ int Session::need_credit(uint32_t count) {
     return stash.count != 0 ? DIBS_EUNREAD : DIBS_EFULL;
 }
 
-int Session::need_slot() {
+int Session::need_slot(uint64_t count) {
     // A quarter of the credit stays for the operations themselves.
-    const auto fits = [this] {
-        return shm::kCompletionsPerSlot * (slot_count + new_slots + 1) <= credit - credit / 4;
+    const auto fits = [this, count] {
+        return shm::kCompletionsPerSlot * (slot_count + new_slots + parts_max + count) <=
+               credit - credit / 4;
     };
     if (fits()) return DIBS_OK;
     pump();  // announcements may have been refused
@@ -428,8 +429,14 @@ int Session::submit_announce(uint32_t pool,
     if (code == DIBS_OK) code = check_pairs(options.attributes, options.attribute_count);
     const uint64_t named = code == DIBS_OK ? slot_name(pool, options.name) : 0;
     const bool again = offers_name(named);
-    if (code == DIBS_OK && !again) code = need_slot();
-    if (code == DIBS_OK) code = need_credit(again ? 1 : 1 + shm::kCompletionsPerSlot);
+    if (code == DIBS_OK && !good_amounts(options.resources, options.resource_count)) {
+        code = DIBS_EVECTOR;
+    }
+    const uint64_t more = (again ? 0U : 1U) + uint64_t{options.parts};
+    if (code == DIBS_OK && more != 0) code = need_slot(more);
+    if (code == DIBS_OK) {
+        code = need_credit(1 + shm::kCompletionsPerSlot * static_cast<uint32_t>(more));
+    }
     if (code == DIBS_OK) code = need_line();
     if (code != DIBS_OK) return code;
     if (over != 0) free_over_tags(false);
@@ -440,7 +447,10 @@ int Session::submit_announce(uint32_t pool,
                                      options.labels,
                                      options.label_count,
                                      options.attributes,
-                                     options.attribute_count};
+                                     options.attribute_count,
+                                     options.resources,
+                                     options.resource_count,
+                                     options.parts};
     const size_t size = encode_announce(content, nullptr);
     if (size > DIBS_PAYLOAD_MAX) return DIBS_EPAYLOAD;
     code = need_payload(size, entry.payload_offset);
@@ -463,6 +473,8 @@ int Session::submit_announce(uint32_t pool,
     answers[index].answer_max = known ? limits.answer_max : UINT32_MAX;  // else the broker judges
     answers[index].new_slot = !again;
     if (!again) ++new_slots;
+    answers[index].parts = options.parts;
+    parts_max += options.parts;
     return code;
 }
 

@@ -1,6 +1,7 @@
 // clientlib/worker.cpp -- the worker's calls: slots, assignments and words about them.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstring>
 
 #include "clientlib/payload_decoder.hpp"
 #include "clientlib/session.hpp"
@@ -24,18 +25,21 @@ void Session::remember_slot(const Offered& offered) {
         // Of the same name as one before it: that one is gone.
         const bool again = offered.name != 0 && slots[i].name == offered.name;
         if (slots[i].slot != offered.slot && !again) continue;
+        parts_max += offered.parts - slots[i].parts;
         slots[i] = offered;
         return;
     }
     if (slot_count == slots_max) return;
     slots[slot_count] = offered;
     ++slot_count;
+    parts_max += offered.parts;
 }
 
 void Session::forget_slot(uint64_t slot) {
     Offered* found = offered(slot);
     if (found == nullptr) return;
     --slot_count;
+    parts_max -= found->parts;
     *found = slots[slot_count];
 }
 
@@ -78,6 +82,17 @@ shm::Submission word(shm::Op op, uint64_t slot, uint64_t round) {
     return entry;
 }
 
+// What the part has: texts, each ended by a zero byte.
+bool read_part(const char* texts, size_t size, dibs_assignment& out) {
+    for (size_t at = 0; at < size;) {
+        const size_t length = strnlen(texts + at, size - at);
+        if (length == size - at || out.resource_count == DIBS_RESOURCES_MAX) return false;
+        out.resources[out.resource_count++] = texts + at;
+        at += length + 1;
+    }
+    return true;
+}
+
 int describe(const Session& session, const shm::Completion& completion, dibs_assignment& out) {
     out = {};
     const bool notice = completion.kind == shm::CompletionKind::kNotice;
@@ -92,9 +107,11 @@ int describe(const Session& session, const shm::Completion& completion, dibs_ass
     out.worker_tag = completion.user_data;
     out.claim = completion.claim;
     if (out.kind != DIBS_ASSIGN || completion.data == shm::kNoRow) return DIBS_OK;
-    const uint64_t end = uint64_t{completion.data} + completion.holder;
+    const uint64_t end = uint64_t{completion.data} + completion.holder + completion.tag;
     if (end > session.sizes.down_payload) return DIBS_EPAYLOAD;
     const uint8_t* payload = session.down_payload + completion.data;
+    const auto* texts = reinterpret_cast<const char*>(payload + completion.holder);
+    if (!read_part(texts, completion.tag, out)) return DIBS_EPAYLOAD;
     return decode_claim(payload, completion.holder, out) ? DIBS_OK : DIBS_EPAYLOAD;
 }
 
@@ -143,7 +160,9 @@ int dibs_next_assignment(dibs_session* session, int64_t timeout_ns, dibs_assignm
         }
         const int described = describe(*session, session->assignments.pop(), *assignment);
         // Unread when its slot was withdrawn: the room may be another slot's by now.
-        if (described == DIBS_EPAYLOAD && session->offered(assignment->slot) == nullptr) continue;
+        const bool is_gone =
+            assignment->resource_count == 0 && session->offered(assignment->slot) == nullptr;
+        if (described == DIBS_EPAYLOAD && is_gone) continue;
         return described;
     }
 }

@@ -54,11 +54,13 @@ inline constexpr uint32_t kHistogramBuckets = 640;           // 16 per octave, 4
 //                          └──── counted pool: leased ── H release, T expiry ──► idle
 //   any ── D worker, W withdraw ──► (free)
 //
-// Of a counted pool whose slots have resources: B cuts a part of an idle slot, or of a shared one,
-// which is a slot row of its own, from then on under the lease.
+// Of slots with resources: B cuts a part of an idle slot, or of a shared one, which is a slot row
+// of its own. A part never is idle: where a slot would become so, the part is back in its slot.
 //
 //   idle ── B first part ──► shared ── the last part is back ──► idle, recovering, (free)
-//   a part: (free) ── B ──► leased ── H release, T expiry ──► (free)
+//   a part of a counted slot: (free) ── B ──► leased ── H release, T expiry ──► (free)
+//   a part of a worker's: (free) ── B ──► reserved, from there on as the worker's slots; but (free)
+//   for idle
 enum class SlotState : uint8_t {
     kFree = 0,
     kIdle = 1,        // in its pool's ready queue
@@ -170,8 +172,9 @@ struct alignas(64) SlotRow {
     uint32_t room;               // assignment room in the worker's DOWN, in lines
     uint32_t label_set;          // row, or kNoRow
     uint32_t part_of;            // of a part: its slot; else kNoRow
-    uint32_t parts;              // that are leased of it
-    uint8_t reserved0[20];
+    uint32_t parts;              // that there are of it
+    uint32_t parts_max;          // at a time
+    uint8_t reserved0[16];
     Behaviour behaviour;  // kRun; kDrain: an administrator has drained it
     uint8_t reserved1[3];
     // line 2: the outside's view
@@ -202,10 +205,14 @@ inline constexpr uint8_t kAssigned = 128;  // leased, and its reported worker ha
 // Beside the slot row of the same number, where its pool's slots have resources: by the pool's
 // order of them.
 struct alignas(64) SlotVectorRow {
+    // line 0
     RowHead head;
     uint64_t amount[kResourcesMax];  // of a part: what it has; else what no part has
+    // line 1
+    uint64_t capacity[kResourcesMax];  // what it has; of a part nothing
+    uint8_t reserved0[16];
 };
-static_assert(sizeof(SlotVectorRow) == 64);
+static_assert(sizeof(SlotVectorRow) == 128);
 
 struct alignas(64) ClaimRow {
     // line 0: the pass
@@ -430,7 +437,7 @@ struct alignas(64) PoolRow {
     uint8_t reserved1[2];
     uint32_t shared;                   // slots
     uint32_t parts;                    // of slots; they count in `slots` and their states, too
-    uint64_t capacity[kResourcesMax];  // of each slot
+    uint64_t capacity[kResourcesMax];  // of each slot; of a worker's that says nothing of it
 };
 static_assert(sizeof(PoolRow) == 512);
 
@@ -835,8 +842,9 @@ struct alignas(64) CompletionEntry {
                       // held by another: how long, in ns
     uint64_t claim;   // the claim's number (arrival)
     uint32_t data;    // offset in the payload area of DOWN; kNoRow = none
-    uint32_t holder;  // uid of the holder of what was wanted; data size for kAssign; granted: the
-                      // preferred labels that every slot has, a bit each
+    uint32_t holder;  // uid of the holder of what was wanted; data size for kAssign (then behind it
+                      // `tag` bytes: what its part has); granted: the preferred labels that every
+                      // slot has, a bit each
 };
 static_assert(sizeof(CompletionEntry) == 64);
 

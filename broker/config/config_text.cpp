@@ -122,14 +122,21 @@ void read_worker_keys(Section& section, PoolSettings& pool) {
     }
 }
 
-void read_worker(Section& section, PoolSettings& pool) {
+void read_worker(Section& section, PoolSettings& pool, Mistakes& mistakes) {
     read_worker_keys(section, pool);
+    read_resources(section, pool, mistakes);
+    if (section.has("resources") && pool.values.expiry == shm::ExpiryMode::kLazy) {
+        section.mistake("resources",
+                        "parts of workers' slots are not collected: expiry is not lazy");
+    }
+    if (section.has("resources") && pool.values.park) {
+        section.mistake("park", "no lease of a pool with resources is parked");
+    }
     if (!pool.values.park && pool.values.quantum_ns != 0) {
         section.mistake("quantum", "leases of workers are parked with park = true alone");
     }
     section.forbid("slots", "a worker pool has the slots that its workers announce");
     section.forbid("attributes", "the workers announce them");
-    section.forbid("resources", "slots of workers have none");
     section.forbid("environment", "what a worker announces sets no variables");
 }
 
@@ -187,7 +194,7 @@ PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
     } else if (values.kind == shm::PoolKind::kCounted) {
         read_counted(section, pool, mistakes);
     } else {
-        read_worker(section, pool);
+        read_worker(section, pool, mistakes);
     }
     section.finish();
     return pool;

@@ -209,6 +209,8 @@ void each_field(Of<Announce>, const auto& visit) {
     visit("room", &Announce::room);
     visit("user_data", &Announce::user_data);
     visit("refusal", &Announce::refusal);
+    visit("vector", &Announce::resources);
+    visit("parts", &Announce::parts);
 }
 
 void each_field(Of<WorkerWord>, const auto& visit) {

@@ -60,7 +60,7 @@ struct Decision {
     // Place in Core::decided_slots(), or of costs; kAnswer: index in the grant.
     uint32_t slots_begin = 0;
     uint32_t slots_count = 0;
-    // Of a grant, places in Core::decided_amounts(); count 0: whole slots.
+    // Of a grant or an assignment, places in Core::decided_amounts(); count 0: whole slots.
     uint32_t resources_begin = 0;
     uint32_t resources_count = 0;
     uint32_t room = shm::kNoRow;

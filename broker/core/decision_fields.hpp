@@ -123,7 +123,8 @@ void each_worker_field(DecisionKind kind, const auto& visit) {
             visit("round", &D::round, Form::kNumber);
             visit("claim", &D::claim, Form::kName);
             visit("provision", &D::provision, Form::kTruth);
-            return untold(&D::units, &D::room, &D::value);
+            visit("resources", &D::resources_begin, Form::kResources);
+            return untold(&D::units, &D::room, &D::value, &D::resources_count);
         case DecisionKind::kRevoke:
             slot("slot");
             visit("round", &D::round, Form::kNumber);

@@ -19,6 +19,10 @@ struct Announce {
     std::string_view name = {};  // empty = none; else unique in its pool
     std::span<const std::string_view> labels = {};
     std::string_view attributes = {};  // "key=value", each ended by a zero byte
+    // What it has, where its pool's slots have resources; none: what it had, at first what the
+    // pool says. `parts` of it may be there at a time; 0: it is leased as a whole.
+    std::span<const Amount> resources = {};
+    uint32_t parts = 0;
     bool is_protected = false;
     bool ready = false;
     uint32_t room = shm::kNoRow;  // where assignments go; opaque to the core

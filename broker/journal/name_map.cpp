@@ -170,6 +170,8 @@ void NameMap::learn(const core::Decision& decision) {
         case DecisionKind::kAssign:
             if (const auto slot = slot_by_id_.find(decision.id); slot != slot_by_id_.end()) {
                 slots_[slot->second].round = decision.round;
+            } else if (of_claim) {
+                add_part(decision);
             }
             break;
         case DecisionKind::kGrant:
@@ -191,6 +193,17 @@ void NameMap::learn(const core::Decision& decision) {
         default:
             break;
     }
+}
+
+// Named by its slot and the claim that it is reserved for first.
+void NameMap::add_part(const core::Decision& assigned) {
+    const auto whole = names_.slots.find({assigned.pool, assigned.slot_number});
+    if (whole == names_.slots.end()) return;
+    const std::string name = whole->second + "/" + claims_[assigned.claim - 1].name;
+    Slot& part = add_slot(name, slots_[whole->second].session);
+    part.id = assigned.id;
+    part.round = assigned.round;
+    slot_by_id_[assigned.id] = name;
 }
 
 void NameMap::move_claim(const core::Decision& adopted) {

@@ -87,6 +87,7 @@ class NameMap {
     void learn_worker(const std::string& name, core::PoolId pool, uint32_t number, core::SlotId id);
 
   private:
+    void add_part(const core::Decision& assigned);
     void move_claim(const core::Decision& adopted);
     void free_tag(Claim& claim);
     void learn_result(const core::Decision& decision);

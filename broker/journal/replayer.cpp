@@ -385,6 +385,7 @@ void Replayer::apply(const journal::Announce& announce) {
     const NameMap::Slot& slot = map_.add_slot(announce.slot()->str(), session);
     const std::vector<std::string_view> labels = views(announce.labels());
     const std::string attributes = joined_attributes(announce.attributes());
+    const std::vector<core::Amount> resources = amounts_of(announce.vector());
     const uint64_t operation = map_.add_operation({"announce", "slot", slot.name});
     core_->apply(core::Announce{
         .session = row,
@@ -393,6 +394,8 @@ void Replayer::apply(const journal::Announce& announce) {
         .name = announce.name() == nullptr ? std::string_view(slot.name) : view(announce.name()),
         .labels = labels,
         .attributes = attributes,
+        .resources = resources,
+        .parts = announce.parts(),
         .is_protected = announce.protected_(),
         .ready = announce.ready(),
         .user_data = operation,

@@ -56,6 +56,19 @@ void write_grant(const core::Core& core,
     }
 }
 
+uint16_t write_amounts(const core::Core& core,
+                       const core::Decision& assigned,
+                       Session& session,
+                       uint64_t place) {
+    std::string texts;
+    size_t at = 0;
+    const auto amounts = core.decided_amounts(assigned);
+    for (const core::Resource& resource : core.resources(assigned.pool))
+        texts += resource.name + "=" + std::to_string(amounts[at++]) + '\0';
+    std::memcpy(session.payload + place, texts.data(), texts.size());
+    return static_cast<uint16_t>(texts.size());
+}
+
 void write_answer(Session& session,
                   const TagRoom& room,
                   uint32_t index,

@@ -40,6 +40,13 @@ void write_grant(const core::Core& core,
                  std::span<const core::DecidedSlot> slots,
                  bool counted);
 
+// What an assigned part has of each resource, into the payload area from `place` on; returns the
+// size.
+uint16_t write_amounts(const core::Core& core,
+                       const core::Decision& assigned,
+                       Session& session,
+                       uint64_t place);
+
 // What the worker of the unit at `index` has confirmed with or, `last`, said done with: bytes, then
 // the size. The room has a place for each, because the holder may read the first one by then.
 void write_answer(Session& session,

@@ -80,7 +80,9 @@ class Dump {
         each_field_of_slot(row, *told, FromRow());
         told->attributes = chain(row.attributes, row.attributes_size);
         if (!core::has_resources(state_.pools[row.pool])) return;
-        FromRow().list(state_.slot_vectors[state_.slots.row_of(row)].amount, told->amount);
+        const shm::SlotVectorRow& vector = state_.slot_vectors[state_.slots.row_of(row)];
+        FromRow().list(vector.amount, told->amount);
+        if (row.part_of == shm::kNoRow) FromRow().list(vector.capacity, told->capacity);
     }
     void tell(const shm::ClaimRow& row, ClaimT* told) const {
         each_field_of_claim(row, *told, FromRow());

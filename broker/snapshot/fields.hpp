@@ -126,6 +126,7 @@ void each_field_of_slot(Row& row, Told& told, const Visit& visit) {
     visit(row.announced_ns, told.announced_ns);
     visit(row.part_of, told.part_of);
     visit(row.parts, told.parts);
+    visit(row.parts_max, told.parts_max);
     visit.text(row.name_size, row.name, told.name);
 }
 

@@ -155,7 +155,9 @@ class Load {
     void take(const SlotT& told, shm::SlotRow& row) {
         each_field_of_slot(row, told, IntoRow());
         if (row.modified_ns == shm::kNever) row.modified_ns = snapshot_.time_ns();  // missing
-        IntoRow().list(writable(state_.slot_vectors[state_.slots.row_of(row)]).amount, told.amount);
+        shm::SlotVectorRow& vector = writable(state_.slot_vectors[state_.slots.row_of(row)]);
+        IntoRow().list(vector.amount, told.amount);
+        IntoRow().list(vector.capacity, told.capacity);
         row.attributes = chain(told.attributes);
         row.attributes_size = size32(told.attributes);
     }

@@ -189,13 +189,15 @@ void Adoption::restore_slots() {
     for (uint32_t row = 0; row < core_.slots_max() && left != 0; ++row) {
         const shm::SlotRow& slot = core_.slot(row);
         if (slot.state == shm::SlotState::kFree || slot.session == shm::kNoRow) continue;
+        if (slot.part_of != shm::kNoRow) continue;  // it has its slot's
         Session* session = sessions_.at(slot.session);
         if (session == nullptr) continue;
         --left;
+        session->slots += slot.parts_max;
         if (slot.room == shm::kNoRow) continue;
         const uint32_t lines = slot_room_lines(core_.pool(slot.pool));
         if (!session->rooms.take_at(slot.room, lines)) end_clashing(*session);
-        operations_.restore_slot_room(row, {session, slot.room, lines});
+        operations_.restore_slot_room(row, {session, slot.room, lines, slot.parts_max});
     }
 }
 

@@ -171,7 +171,7 @@ void Answers::forget_answers(const shm::ClaimRow& claim) {
 
 void Answers::assign(const Decision& decision) {
     Session* session = sessions_.at(decision.session);
-    const SlotRoom& room = operations_.slot_room(row_of(decision.id));
+    const SlotRoom& room = operations_.assigned_room(row_of(decision.id));
     if (session == nullptr || room.session != session) return;
     Completion entry;
     entry.kind = CompletionKind::kAssign;
@@ -182,6 +182,8 @@ void Answers::assign(const Decision& decision) {
     entry.claim = decision.claim;
     entry.data = room.first * static_cast<uint32_t>(shm::kLineSize);
     entry.holder = copy_payload_of(decision, room);
+    const uint64_t behind = uint64_t{entry.data} + entry.holder;
+    if (decision.resources_count != 0) entry.tag = write_amounts(core_, decision, *session, behind);
     if (decision.provision) {
         const core::DecidedSlot slot{row_of(decision.id), decision.slot_number};
         entry.value |= uint64_t{to_provision(decision.claim, std::span{&slot, 1})} << 32U;

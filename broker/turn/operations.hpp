@@ -41,9 +41,14 @@ constexpr uint32_t grant_answer_place(const shm::PoolRow& pool) {
     return static_cast<uint32_t>(sizeof(shm::GrantSlot)) + pool.attributes_max;
 }
 
-// The lines that a slot of this pool takes in its worker's DOWN.
+// "NAME=AMOUNT" and a zero byte.
+inline constexpr uint32_t kAmountTextMax = shm::kResourceNameMax + sizeof "=9007199254740992";
+
+// The lines that a slot of this pool takes in its worker's DOWN: a claim's payload, and what the
+// part that is assigned has of each resource.
 constexpr uint32_t slot_room_lines(const shm::PoolRow& pool) {
-    return room_lines(uint64_t{pool.payload_max} + sizeof(shm::GrantSlot));
+    return room_lines(uint64_t{pool.payload_max} + sizeof(shm::GrantSlot) +
+                      pool.resources_count * kAmountTextMax);
 }
 
 // The room in a worker's DOWN that a slot's assignments use.
@@ -51,6 +56,7 @@ struct SlotRoom {
     Session* session = nullptr;
     uint32_t first = shm::kNoRow;
     uint32_t lines = 0;
+    uint32_t parts = 0;  // of its slot, at most: each has completions reserved, too
 };
 
 class Operations {
@@ -85,6 +91,11 @@ class Operations {
     [[nodiscard]] const SlotRoom& slot_room(uint32_t slot) const {
         static constexpr SlotRoom kNone;
         return slot < slot_rooms_.size() ? slot_rooms_[slot] : kNone;
+    }
+    // A part is told of in its slot's.
+    [[nodiscard]] const SlotRoom& assigned_room(uint32_t slot) const {
+        const uint32_t whole = core_.slot(slot).part_of;
+        return slot_room(whole == shm::kNoRow ? slot : whole);
     }
     void restore_slot_room(uint32_t slot, const SlotRoom& room) { room_of_slot(slot) = room; }
     // The session is gone; its DOWN with it.

@@ -166,6 +166,8 @@ bool AnnouncementReader::read(std::span<const uint8_t> bytes, Announcement& out)
     }
     out.name = view(announce->name());
     if (out.name.size() > shm::kNameMax) return false;
+    if (!read_amounts(announce->resources(), out.resource_array, &out.resource_count)) return false;
+    out.parts = announce->parts();
     if (announce->labels() != nullptr) {
         for (const flatbuffers::String* label : *announce->labels())
             out.label_array[out.label_count++] = label->string_view();

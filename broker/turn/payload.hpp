@@ -62,7 +62,13 @@ struct Announcement {
     std::array<std::string_view, shm::kLabelsMax> label_array;
     uint32_t label_count = 0;
     std::string_view attributes;  // "key=value", each ended by a zero byte
+    std::array<core::Amount, shm::kResourcesMax> resource_array;
+    size_t resource_count = 0;
+    uint32_t parts = 0;
 
+    [[nodiscard]] std::span<const core::Amount> resources() const {
+        return {resource_array.data(), resource_count};
+    }
     [[nodiscard]] std::span<const std::string_view> labels() const {
         return {label_array.data(), label_count};
     }

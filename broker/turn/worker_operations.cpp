@@ -36,9 +36,11 @@ void Operations::announce(Session& session,
         command.name = announcement.name;
         command.labels = announcement.labels();
         command.attributes = announcement.attributes;
+        command.resources = announcement.resources();
+        command.parts = announcement.parts;
         lines = slot_room_lines(core_.pool(entry.pool));
         const uint32_t credit = session.sizes.completion_entries - session.sizes.submission_entries;
-        if (shm::kCompletionsPerSlot * (session.slots + 1) <= credit)
+        if (shm::kCompletionsPerSlot * (session.slots + uint64_t{command.parts} + 1) <= credit)
             command.room = session.take_room(lines);
         if (command.room == shm::kNoRow) command.refusal = Reason::kNoRoom;
     }
@@ -53,11 +55,13 @@ void Operations::announce(Session& session,
     }
     SlotRoom& room = room_of_slot(row_of(decisions[first].id));
     if (room.session == nullptr) {
-        room = {&session, command.room, lines};
+        room = {&session, command.room, lines, 0};
         ++session.slots;
     } else {  // announced again: the slot keeps the room that it has
         session.free_room(command.room, lines, 0);
     }
+    session.slots += command.parts - room.parts;
+    room.parts = command.parts;
     if ((entry.flags & OpFlag::kQuiet) != 0) silenced_.push_back(static_cast<uint32_t>(first));
 }
 
@@ -122,7 +126,7 @@ void Operations::collect_gone() {
         SlotRoom& room = room_of_slot(row_of(decision.id));
         // An assignment that has not been read yet may still be looked at.
         room.session->free_room(room.first, room.lines, room.session->completion_tail);
-        --room.session->slots;
+        room.session->slots -= 1 + room.parts;
         room = SlotRoom{};
     }
 }

@@ -18,6 +18,8 @@ namespace {
 // The worker pools ordered by account, of cooperative and of strict expiry.
 constexpr uint32_t kFarm = 7;
 constexpr uint32_t kVault = 8;
+// The worker pool whose slots have resources.
+constexpr uint32_t kBoxes = 11;
 
 constexpr std::array<const char*, kOperations> kNames = {
     "open session",   "claim",          "claim many",   "cancel",         "release",
@@ -182,8 +184,13 @@ bool Workload::announce(bool again) {
     const std::string attributes(below(700), 'a');
     core::Announce announce;
     announce.session = session;
-    static constexpr uint32_t kWorkerPools[] = {1, 2, 4, 5, kFarm, kVault};
-    announce.pool = kWorkerPools[below(6)];
+    static constexpr uint32_t kWorkerPools[] = {1, 2, 4, 5, kFarm, kVault, kBoxes, kBoxes};
+    announce.pool = kWorkerPools[below(8)];
+    const core::Amount resources[] = {{"mem", static_cast<int64_t>(below(20))}, {"cpu", 5}};
+    if (announce.pool == kBoxes) {
+        announce.parts = static_cast<uint32_t>(below(5));
+        if (below(2) == 0) announce.resources = resources;
+    }
     const std::vector<std::string_view> labels = any_labels();
     announce.labels = labels;
     announce.name = name;

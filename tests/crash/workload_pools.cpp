@@ -86,6 +86,10 @@ void Workload::set_up() {
     hosts.name = "racks";
     hosts.expiry = shm::ExpiryMode::kStrict;
     core_.set_pool(hosts, nullptr);
+    core::PoolConfig boxes = workers;
+    boxes.name = "boxes";
+    boxes.vector = kHost;
+    core_.set_pool(boxes, nullptr);
     for (uint32_t uid = 0; uid < 3; ++uid)
         core_.open_session({.uid = uid, .tags_max = 8, .account = uid == 0 ? "" : "a1"});
     core_.decide();

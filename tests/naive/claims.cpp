@@ -193,8 +193,8 @@ uint64_t NaiveCore::lease_rows_free() const {
 // unconfirmed reservations it waits, and no slot is popped for it. Slots of a counted pool have
 // nobody to confirm them. "There is a lease row that no confirming claim will need."
 bool NaiveCore::can_be_served(const Claim& claim) const {
-    if (claim.wants_part) return slot_for_part(claim).has_value() && lease_rows_free() > 0;
-    const bool has_slots = ready_of(claim.pool).size() >= claim.units;
+    if (claim.wants_part) return slot_for_part(claim).has_value();
+    const bool has_slots = ready_for(claim).size() >= claim.units;
     const bool counted = m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted;
     return has_slots && (counted || may_ask(claim.pool, claim.units)) && lease_rows_free() > 0;
 }
@@ -204,7 +204,7 @@ bool NaiveCore::can_be_served(const Claim& claim) const {
 void NaiveCore::serve(uint64_t number) {
     Claim& claim = m_.claims.at(number);
     if (claim.wants_part) return serve_part(number, *slot_for_part(claim));
-    const std::vector<uint64_t> ready = ready_of(claim.pool);
+    const std::vector<uint64_t> ready = ready_for(claim);
     claim.slots.assign(ready.begin(), ready.begin() + claim.units);
     if (m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted) {
         grant(number);
@@ -235,6 +235,7 @@ void NaiveCore::reserve(uint64_t number) {
         assign.round = slot.round;
         assign.claim = number;
         assign.user_data = slot.worker_tag;
+        list_part(assign, slot);
         assign.provision = by_account(slot.pool) && !has_all(slot.labels, claim.provisionable);
     }
 }

@@ -52,7 +52,6 @@ void NaiveCore::kill_holder(Lease& lease) {
     lease.is_being_killed = true;
     for (const uint64_t id : lease.slots) {
         Slot& slot = m_.slots.at(id);
-        if (!lease.part.empty()) continue;  // the part is recovering
         slot.is = SlotIs::kRecovering;
         slot.holder_is_killed = true;
         slot.is_unconfirmed = false;

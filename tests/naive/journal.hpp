@@ -25,6 +25,12 @@ inline constexpr uint32_t counted_label(uint32_t pool, uint32_t number) {
     return kCountedLabel + pool * 65536 + number;
 }
 
+// The part that claim number `claim` was reserved last: nobody announces it, either.
+inline constexpr uint32_t kPartLabel = 0x20000000U;
+inline constexpr uint32_t part_label(uint64_t claim) {
+    return kPartLabel + static_cast<uint32_t>(claim);
+}
+
 struct PoolSpec {
     std::string name;
     std::string required_label;

@@ -67,6 +67,7 @@ std::string wrong_bytes(const core::Core& core, const Journal& journal) {
     for (uint32_t row = 0; row < core.slots_max(); ++row) {
         const shm::SlotRow& slot = core.slot(row);
         if (slot.state == shm::SlotState::kFree || slot.session == shm::kNoRow) continue;
+        if (slot.part_of != shm::kNoRow) continue;
         const Step* step = step_with(journal, StepKind::kAnnounce, slot.worker_tag);
         const std::string expected = step == nullptr ? "" : attributes_of(*step);
         if (step == nullptr || slot.attributes_size != expected.size() ||

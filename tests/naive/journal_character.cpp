@@ -162,7 +162,7 @@ PoolSpec counted_pool(Dice& dice, const Character& character) {
     return pool;
 }
 
-PoolSpec worker_pool(Dice& dice) {
+PoolSpec worker_pool(Dice& dice, const Character& character) {
     PoolSpec pool;
     pool.config.kind = shm::PoolKind::kWorker;
     choose_common(dice, pool.config);
@@ -173,6 +173,8 @@ PoolSpec worker_pool(Dice& dice) {
     pool.config.reservation_ttl_ns = dice.one_of<uint64_t>({1, 3, 8, 20, 60});
     pool.config.release_is_ready = dice.percent(35);
     if (dice.percent(30)) pool.required_label = "gpu";
+    const bool is_lazy = pool.config.expiry == shm::ExpiryMode::kLazy;
+    if (!is_lazy && !character.accounts && dice.percent(35)) pool.vector = choose_resources(dice);
     return pool;
 }
 
@@ -182,8 +184,8 @@ void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>&
     for (size_t i = 0; i < count; ++i) {
         uint64_t counted_percent = character.large ? 80 : 40;
         if (character.promises) counted_percent = 0;
-        PoolSpec pool =
-            dice.percent(counted_percent) ? counted_pool(dice, character) : worker_pool(dice);
+        PoolSpec pool = dice.percent(counted_percent) ? counted_pool(dice, character)
+                                                      : worker_pool(dice, character);
         if (character.accounts && dice.percent(90)) {
             choose_account_order(dice, character, pool.config);
         }
@@ -217,7 +219,7 @@ Character choose_character(Dice& dice, Journal& journal, Flavour flavour) {
 
 PoolSpec changed_pool(Dice& dice, const Character& character, const PoolSpec& pool) {
     const bool counted = pool.config.kind == shm::PoolKind::kCounted;
-    PoolSpec other = counted ? counted_pool(dice, character) : worker_pool(dice);
+    PoolSpec other = counted ? counted_pool(dice, character) : worker_pool(dice, character);
     const bool by_account = pool.config.order == shm::PoolOrder::kAccount;
     if (by_account) choose_account_order(dice, character, other.config);
     if (!by_account) other.config.order = pool.config.order;

@@ -38,4 +38,19 @@ void Writer::accept_offer(Step& step) {
     if (is_there || dice_.percent(10)) step.claim.offer = slot.number + 1;
 }
 
+// Some have less than the pool says, some more, some nothing of a resource.
+void Writer::announce_vector(Step& step) {
+    const auto& resources = model().pools[player_->pool_row(step.pool)].vector;
+    if (resources.empty() && dice_.percent(98)) return;
+    step.announce.parts = dice_.one_of<uint32_t>({0, 1, 2, 3, 8, 8});
+    if (dice_.percent(40)) return;
+    for (const auto& [name, amount] : resources) {
+        if (dice_.percent(10)) continue;
+        const auto has = static_cast<int64_t>(dice_.below(2 * amount + 1));
+        step.least.push_back({name == "cpu" ? "cpu" : name == "mem" ? "mem" : "disk", has});
+    }
+    if (dice_.percent(2)) step.least.push_back({"gpu", 1});
+    if (dice_.percent(2)) step.least.push_back({"cpu", dice_.one_of<int64_t>({-1, 1})});
+}
+
 }  // namespace dibs::naive

@@ -39,6 +39,7 @@ void Writer::announce() {
         step.attributes_size = dice_.one_of<uint32_t>({0, 0, 0, max / 2, max, max});
         if (dice_.percent(3)) step.attributes_size = max + 1;
     }
+    if (step.pool != kNoLabel) announce_vector(step);
     // Mostly as many slots as a pool of a journal's size can use.
     const bool enough = model().slots.size() > journal_.limits.slots * 3 / 4;
     if (enough && dice_.percent(50)) return;
@@ -82,7 +83,7 @@ Word Writer::word_for(const Slot& slot) {
         case SlotIs::kUnknown:
             return kWords[dice_.weighed({30, 30, 30, 5, 4, 6, unprotect})];
         case SlotIs::kShared:
-            break;  // no worker
+            return kWords[dice_.weighed({3, 3, 3, 3, 10, 20, unprotect})];
     }
     return Word::kReady;
 }
@@ -120,6 +121,9 @@ void Writer::word() {
     step.kind = StepKind::kWord;
     // Slots of counted pools are as many as they are, but nobody speaks for them.
     const Slot* slot = &dice_.any(model().slots).second;
+    const auto label_of = [&](const Slot& known) {
+        return known.part_of ? part_label(known.part_for) : label_of_slot_.at(known.id);
+    };
     for (int i = 0; i < 4 && slot->session == shm::kNoRow; ++i)
         slot = &dice_.any(model().slots).second;
     // Where a claim waits for its workers, mostly go on with it.
@@ -141,8 +145,9 @@ void Writer::word() {
     // Leases that last are what can be preempted.
     if (character_.promises && slot->is == SlotIs::kLeased && dice_.percent(85)) return;
     if (slot->session == shm::kNoRow && dice_.percent(95)) return;
-    if (!label_of_slot_.contains(slot->id)) return;  // only reported: it has no words
-    step.subject = label_of_slot_.at(slot->id);
+    // Only reported: it has no words.
+    if (!slot->part_of && !label_of_slot_.contains(slot->id)) return;
+    step.subject = label_of(*slot);
     step.session = any_session();
     if (slot->session != shm::kNoRow && dice_.percent(97))
         step.session = label_of_session(slot->session);

@@ -62,6 +62,7 @@ class Writer {
     // journal_of_vectors.cpp
     void want_part(Step& step);
     void accept_offer(Step& step);
+    void announce_vector(Step& step);
 
     // journal_of_parking.cpp
     bool has_parkable() const;

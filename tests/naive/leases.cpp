@@ -57,9 +57,9 @@ void NaiveCore::grant(uint64_t number) {
     bool provision = false;
     for (const uint64_t id : claim.slots) {
         Slot& slot = m_.slots.at(id);
-        if (claim.wants_part) continue;
         slot.is = SlotIs::kLeased;
         slot.claim = number;
+        slot.fence = lease.fence;
         slot.has_confirmed = true;
         // Of accounts.
         slot.is_unconfirmed = slot.session == shm::kNoRow;
@@ -84,6 +84,7 @@ void NaiveCore::grant(uint64_t number) {
     grant.has_class = by_account(lease.pool);
     if (grant.has_class) grant.to_class = claim.served_class;
     list_slots(grant, lease.slots);
+    list_part(grant, m_.slots.at(lease.slots.front()));
 }
 
 // "Release, fail, keepalive check in this order." Empty: go on.
@@ -201,7 +202,7 @@ std::vector<uint64_t> NaiveCore::remove_lease(uint64_t id) {
     m_.leases.erase(id);
     arena_freed(lease.meta_blocks);
     for (const uint64_t slot : lease.slots)
-        m_.slots.at(slot).holder_is_killed = false;  // of a shared slot it never was
+        m_.slots.at(slot).holder_is_killed = false;
     return lease.slots;
 }
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -75,6 +76,12 @@ struct Slot {
     bool is_unconfirmed = false;  // reported: its worker has not said that it runs its claim
     TimeNs assigned_ns = 0;
     uint64_t abort = 0;  // reported: the claim that its worker is to abort first
+    Vector capacity;     // of a pool with resources
+    uint32_t parts_max = UINT32_MAX;
+    std::optional<uint64_t> part_of;  // a slot's id
+    Vector part;                      // what it has of that
+    uint64_t part_for = 0;            // the claim that it was made for
+    uint64_t fence = 0;               // of its last lease
 };
 
 struct Claim {
@@ -139,7 +146,6 @@ struct Lease {
     uint64_t takes = 0;      // since its grant; the fence of the last is so far behind `fence`
     TimeNs grace_until_ns = 0;
     std::vector<uint64_t> slots;
-    Vector part;  // what it has of its one slot; empty: all of them
     uint32_t meta_blocks = 0;
     Claim was;  // its claim, as it was granted
     uint8_t account_class = kFreeClass;

@@ -62,19 +62,22 @@ void NaiveCore::decide(bool last_pass) {
 // (dibs.h: reject, cold, now) has its end. As it waits no more, it keeps nobody waiting.
 void NaiveCore::pass_in_order(uint32_t pool) {
     bool somebody_waits = false;
+    held_back_.clear();
     for (const uint64_t number : order_of(pool)) {
         const Claim& claim = m_.claims.at(number);
         if (claim.is_confirming) continue;
         if (!can_be_served(claim)) collect_for(claim);
         if (can_be_served(claim)) {
             serve(number);
-        } else if (claim.is_impatient) {
-            reject_impatient(number);
-        } else {
+        } else if (!claim.is_impatient) {
             somebody_waits = true;
-            break;
+            if (!holds_back_some(claim)) break;
+            held_back_.push_back(claim.least);
+        } else if (!somebody_waits) {
+            reject_impatient(number);
         }
     }
+    held_back_.clear();
     for (const uint64_t number : pending_of(pool)) {
         const Claim& claim = m_.claims.at(number);
         const bool is_passed_over = somebody_waits || is_held(claim);

@@ -190,8 +190,19 @@ class NaiveCore {
     Vector free_of(const Slot& slot) const;
     std::optional<uint64_t> slot_for_part(const Claim& claim) const;
     uint64_t slot_rows_used() const;
-    bool has_parts(uint64_t slot) const;
+    uint64_t parts_of(uint64_t slot) const;
     void serve_part(uint64_t number, uint64_t slot);
+    void join_part(uint64_t part);
+    void list_part(core::Decision& decision, const Slot& slot);
+    bool is_leaving(const Slot& slot) const;
+    Vector usual_capacity(uint32_t pool) const;
+    shm::Reason announced_vector_refusal(const core::Announce& announce,
+                                         const Slot* existing) const;
+    bool must_answer(uint64_t slot) const;
+    bool may_have_part(uint32_t pool) const;
+    bool holds_back_some(const Claim& claim) const;
+    bool is_held_back(const Slot& slot) const;
+    std::vector<uint64_t> ready_for(const Claim& claim) const;
     void collect_vectors(const Claim& claim);
     bool is_idle_for(uint32_t pool, TimeNs for_ns, TimeNs* left_ns) const;
     bool same_vector(uint32_t pool, const core::PoolConfig& config) const;
@@ -297,6 +308,7 @@ class NaiveCore {
     std::vector<core::Decision> decisions_;
     std::vector<core::DecidedSlot> decided_slots_;
     std::vector<int64_t> decided_costs_;
+    std::vector<Vector> held_back_;  // in a pass: what those want at least who wait
 };
 
 }  // namespace dibs::naive

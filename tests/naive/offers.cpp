@@ -39,19 +39,23 @@ std::vector<core::Offer> NaiveCore::offers(uint32_t pool,
     if (waits || is_draining(pool)) return found;
     const auto& resources = m_.pools.at(pool).vector;
     for (const auto& [id, slot] : m_.slots) {
-        if (slot.pool != pool || slot.is_protected || slot.is_draining) continue;
-        if (slot.is != SlotIs::kIdle && slot.is != SlotIs::kShared && slot.is != SlotIs::kLeased) {
-            continue;
-        }
+        if (slot.pool != pool || slot.part_of) continue;
+        if (slot.is_protected || slot.is_unqualified || slot.is_draining) continue;
+        const bool has_room = slot.is == SlotIs::kIdle || slot.is == SlotIs::kShared;
+        const bool is_open = has_room && parts_of(id) < slot.parts_max && !must_answer(id);
+        const Vector free = free_of(slot);
         core::Offer offer;
         offer.slot = slot.number;
         for (size_t at = 0; at < resources.size(); ++at)
-            offer.room[at] = resources[at].second;
+            offer.room[at] = is_open ? free[at] : 0;
         for (const auto& [number, lease] : m_.leases) {
-            const bool has_some = std::count(lease.slots.begin(), lease.slots.end(), id) != 0;
-            if (!has_some || lease.is_uncollected) continue;
-            for (size_t at = 0; at < resources.size(); ++at)
-                offer.room[at] -= lease.part.empty() ? resources[at].second : lease.part[at];
+            for (const uint64_t held : lease.slots) {
+                const bool is_here = held == id || m_.slots.at(held).part_of == id;
+                if (!is_here || !lease.is_uncollected) continue;
+                const Vector& has = held == id ? slot.capacity : m_.slots.at(held).part;
+                for (size_t at = 0; at < resources.size(); ++at)
+                    offer.room[at] += has[at];
+            }
         }
         const auto end = offer.room.begin() + static_cast<ptrdiff_t>(resources.size());
         if (std::count(offer.room.begin(), end, 0U) == 0) found.push_back(offer);

@@ -24,7 +24,7 @@ constexpr uint64_t kNoSuchId = 0x7fffffff'7fffffffULL;
 std::map<uint32_t, uint64_t> counted_slots(const NaiveCore& core, uint32_t pool) {
     std::map<uint32_t, uint64_t> ids;
     for (const auto& [id, slot] : core.model().slots) {
-        if (slot.pool == pool) ids[slot.number] = id;
+        if (slot.pool == pool && !slot.part_of) ids[slot.number] = id;
     }
     return ids;
 }
@@ -267,6 +267,7 @@ void Player<CoreType>::announce(const Step& step) {
     announce.name = step.name;
     announce.labels = labels;
     announce.attributes = attributes;
+    announce.resources = step.least;
     announcing_ = step.label;
     core_.apply(announce);
     listen();
@@ -303,6 +304,7 @@ void Player<CoreType>::hear(const Decision& decision) {
             break;
         case DecisionKind::kAssign:
             rounds_[decision.id] = decision.round;
+            if (decision.resources_count != 0) slots_[part_label(decision.claim)] = decision.id;
             break;
         case DecisionKind::kGrant: {
             // A claim that was granted before and waited again: its old lease has no name any more.
@@ -359,6 +361,8 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
         case DecisionKind::kAssign:
             line.claim = decision.claim;
             line.provision = decision.provision;
+            for (const int64_t amount : core_.decided_amounts(decision))
+                line.resources.push_back(amount);
             [[fallthrough]];
         case DecisionKind::kRevoke:
             if (decision.kind == DecisionKind::kRevoke) line.value = decision.value;

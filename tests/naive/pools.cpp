@@ -30,7 +30,8 @@ bool NaiveCore::change_is_refused(uint32_t row, const core::PoolConfig& config) 
     if (is_another || (has_slots && label_changes)) return true;
     if (!same_vector(row, config)) return true;
     const auto there = std::count_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
-        return entry.second.pool == row && entry.second.number < config.slots;
+        return entry.second.pool == row && entry.second.number < config.slots &&
+               !entry.second.part_of;
     });
     const bool counted = config.kind == shm::PoolKind::kCounted;
     return counted &&
@@ -93,7 +94,8 @@ void NaiveCore::shrink_pool(uint32_t row) {
     }
     const std::map<uint64_t, Slot> slots = m_.slots;
     for (const auto& [id, slot] : slots) {
-        if (slot.pool == row && slot.number >= wanted) withdraw(m_.slots.at(id));
+        const bool leaves = slot.pool == row && slot.number >= wanted && !slot.part_of;
+        if (leaves) withdraw(m_.slots.at(id));
     }
 }
 
@@ -117,7 +119,8 @@ void NaiveCore::grow_pool(uint32_t row) {
     while (m_.pools[row].number_next < m_.pools[row].config.slots) {
         // "One that was to leave and is still there stays."
         const auto known = std::find_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
-            return entry.second.pool == row && entry.second.number == m_.pools[row].number_next;
+            return entry.second.pool == row && !entry.second.part_of &&
+                   entry.second.number == m_.pools[row].number_next;
         });
         if (known != m_.slots.end()) {
             known->second.is_draining = false;
@@ -128,6 +131,7 @@ void NaiveCore::grow_pool(uint32_t row) {
         slot.id = m_.slots_seen++;
         slot.pool = row;
         slot.number = m_.pools[row].number_next++;
+        slot.capacity = usual_capacity(row);
         m_.slots[slot.id] = slot;
         become_idle(slot.id);
     }
@@ -140,7 +144,8 @@ Reason NaiveCore::apply(const core::Drain& drain, TimeNs* left_ns) {
     if (!of_broker && !pool_lives(drain.pool)) return Reason::kUnknownPool;
     if (drain.number != shm::kNoRow) {
         const auto known = std::find_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
-            return entry.second.pool == drain.pool && entry.second.number == drain.number;
+            return entry.second.pool == drain.pool && entry.second.number == drain.number &&
+                   !entry.second.part_of;
         });
         if (known != m_.slots.end()) drain_slot(known->second, drain.on);
         return Reason::kOk;
@@ -297,6 +302,7 @@ PoolCounters NaiveCore::counters(uint32_t row) const {
         counters.recovering += slot.is == SlotIs::kRecovering;
         counters.unknown += slot.is == SlotIs::kUnknown;
         counters.shared += slot.is == SlotIs::kShared;
+        counters.parts += slot.part_of.has_value();
     }
     for (const auto& [number, claim] : m_.claims) {
         if (claim.pool != row) continue;
@@ -304,11 +310,6 @@ PoolCounters NaiveCore::counters(uint32_t row) const {
     }
     for (const auto& [number, lease] : m_.leases) {
         if (lease.pool != row) continue;
-        if (!lease.part.empty()) {
-            counters.slots += 1;
-            counters.parts += 1;
-            (lease.is_being_killed ? counters.recovering : counters.leased) += 1;
-        }
         counters.parked += lease.is_parked;
         counters.wanted += lease.is_wanted;
     }

@@ -78,9 +78,11 @@ void NaiveCore::client_died(uint32_t session) {
 // S0.15: slots that do not exist any more. One may go with another: a claim that was for several
 // of them let go a slot that drains.
 void NaiveCore::worker_died(uint32_t session) {
-    std::map<std::tuple<uint32_t, uint32_t>, uint64_t> its_slots;
+    // "Parts before their slot, in the order of their grants."
+    std::map<std::tuple<uint32_t, uint32_t, bool, uint64_t, uint64_t>, uint64_t> its_slots;
     for (const auto& [id, slot] : m_.slots) {
-        if (slot.session == session) its_slots[{slot.pool, slot.number}] = id;
+        if (slot.session != session) continue;
+        its_slots[{slot.pool, slot.number, !slot.part_of, slot.fence, id}] = id;
     }
     for (const auto& [place, id] : its_slots) {
         if (m_.slots.contains(id)) slot_lost(id);

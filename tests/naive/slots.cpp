@@ -36,6 +36,10 @@ std::vector<uint64_t> NaiveCore::ready_of(uint32_t pool) const {
 // goes.
 void NaiveCore::become_idle(uint64_t id) {
     Slot& slot = m_.slots.at(id);
+    if (slot.part_of) {
+        join_part(id);
+        return;
+    }
     Totals& totals = m_.pools.at(slot.pool).totals;
     slot.is_collected = false;
     slot.is_taken_back = false;
@@ -73,7 +77,7 @@ void NaiveCore::become_recovering(uint64_t id) {
     slot.is = SlotIs::kRecovering;
     slot.is_taken_back = false;
     slot.only_waits_for_admission = false;
-    if (slot.is_draining) leave(id);
+    if (is_leaving(slot)) leave(id);
 }
 
 // S0.19: its worker was asked and has not answered. As long as that is so the slot is held, if for
@@ -84,13 +88,17 @@ void NaiveCore::become_unknown(uint64_t id) {
     slot.is = SlotIs::kUnknown;
     slot.is_taken_back = is_asked;
     slot.only_waits_for_admission = false;
-    if (slot.is_draining) leave(id);
+    if (is_leaving(slot)) leave(id);
 }
 
 // S0.15: a slot that is not there any more is in no queue. S0.20: its id is not used again, so that
 // nothing said of it can be meant for another incarnation.
 void NaiveCore::leave(uint64_t id) {
     Slot& slot = m_.slots.at(id);
+    if (slot.part_of) {
+        join_part(id);
+        return;
+    }
     void_promise(id);
     if (m_.pools.at(slot.pool).config.kind == shm::PoolKind::kWorker) {
         Decision& gone =
@@ -110,7 +118,6 @@ void NaiveCore::leave(uint64_t id) {
 // S0.40: who was asked, and has not answered, may still confirm.
 void NaiveCore::free_slot(uint64_t id, bool broken) {
     Slot& slot = m_.slots.at(id);
-    if (has_parts(id)) return;  // of other leases
     const core::PoolConfig& pool = m_.pools.at(slot.pool).config;
     // A worker that is only reported must say idle, but for whoever has preempted there.
     const bool is_promised = slot.session == shm::kNoRow && slot.promised_to != 0;
@@ -173,6 +180,8 @@ Reason NaiveCore::announce_refusal(const core::Announce& announce, const Slot* e
     if (existing != nullptr && existing->session != announce.session) return Reason::kNameInUse;
     if (announce.attributes.size() > pool.attributes_max) return Reason::kPayload;
     if (by_account(announce.pool) && !labels_are_sound(announce.labels)) return Reason::kPayload;
+    const Reason wrong = announced_vector_refusal(announce, existing);
+    if (wrong != Reason::kOk) return wrong;
     if (existing == nullptr && slot_rows_used() >= limits_.slots) return Reason::kTablesFull;
     if (blocks_for(announce.attributes.size()) > arena_free()) return Reason::kArenaFull;
     return Reason::kOk;
@@ -194,6 +203,7 @@ void NaiveCore::apply(const core::Announce& announce) {
         fresh.pool = announce.pool;
         fresh.number = m_.pools[announce.pool].number_next++;
         fresh.session = announce.session;
+        fresh.capacity = usual_capacity(announce.pool);
         fresh.name = announce.name;
         m_.slots[id] = fresh;
     }
@@ -205,6 +215,8 @@ void NaiveCore::apply(const core::Announce& announce) {
     slot.is_unqualified = lacks_label(announce.pool, label_set(announce.labels));
     if (by_account(announce.pool)) slot.labels = label_set(announce.labels);
 
+    if (!announce.resources.empty()) slot.capacity = *vector_of(announce.pool, announce.resources);
+    slot.parts_max = announce.parts;
     Decision& announced = tell(DecisionKind::kAnnounced, announce.session);
     announced.user_data = announce.user_data;
     announced.pool = slot.pool;

@@ -14,7 +14,7 @@ std::span<const core::DecidedSlot> NaiveCore::decided_slots(const Decision& deci
 
 std::span<const int64_t> NaiveCore::decided_amounts(const Decision& decision) const {
     const std::span<const int64_t> all(decided_costs_);
-    if (decision.kind == DecisionKind::kGrant) {
+    if (decision.kind == DecisionKind::kGrant || decision.kind == DecisionKind::kAssign) {
         return all.subspan(decision.resources_begin, decision.resources_count);
     }
     return all.subspan(decision.slots_begin, decision.slots_count);

@@ -23,26 +23,28 @@ void NaiveCore::collect_vectors(const Claim& claim) {
         counted.push_back(number);
         const Lease& lease = m_.leases.at(number);
         for (const uint64_t id : lease.slots) {
-            const Slot& slot = m_.slots.at(id);
+            const Slot& held = m_.slots.at(id);
+            const uint64_t whole = held.part_of.value_or(id);
+            const Slot& slot = m_.slots.at(whole);
             if (slot.is_protected || slot.is_draining) continue;
             if (claim.offer != 0 && slot.number + 1 != claim.offer) continue;
-            if (!free.contains(id)) free[id] = free_of(slot);
+            if (!free.contains(whole)) free[whole] = free_of(slot);
             // "A part that ends leaves its row to the one that comes."
-            bool fits =
-                !lease.part.empty() || !claim.wants_part || slot_rows_used() < limits_.slots;
+            bool fits = held.part_of || !claim.wants_part || slot_rows_used() < limits_.slots;
             for (size_t at = 0; at < resources.size(); ++at) {
-                if (!lease.part.empty()) free[id][at] += lease.part[at];
+                if (held.part_of) free[whole][at] += held.part[at];
                 const uint64_t need = claim.wants_part ? claim.least[at] : resources[at].second;
-                fits = fits && free[id][at] >= need;
+                fits = fits && free[whole][at] >= need;
             }
-            if (fits) made.insert(id);
+            if (fits) made.insert(whole);
         }
     }
     if (made.size() < missing) return;
     for (const uint64_t number : counted) {
         const std::vector<uint64_t> slots = m_.leases.at(number).slots;
-        const bool makes_room = std::any_of(
-            slots.begin(), slots.end(), [&](uint64_t slot) { return made.contains(slot); });
+        const bool makes_room = std::any_of(slots.begin(), slots.end(), [&](uint64_t slot) {
+            return made.contains(m_.slots.at(slot).part_of.value_or(slot));
+        });
         if (makes_room) lease_ended_by_time(number);
     }
 }

@@ -43,7 +43,9 @@ Reason NaiveCore::vector_refusal(const core::Claim& claim, uint64_t* resource) c
     for (size_t at = 0; at < resources.size(); ++at) {
         if (!claim.most.empty() && (*least)[at] > (*most)[at]) return Reason::kVector;
     }
-    for (size_t at = 0; at < resources.size(); ++at) {
+    // What workers will announce nobody knows.
+    const bool counted = m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted;
+    for (size_t at = 0; counted && at < resources.size(); ++at) {
         if ((*least)[at] <= resources[at].second) continue;
         if (claim.offer != 0) return Reason::kOfferExpired;
         *resource = at;
@@ -60,49 +62,61 @@ void NaiveCore::take_vectors(Claim& claim, const core::Claim& command) const {
     claim.offer = command.offer;
 }
 
-// S3.11: what no lease has.
+// S3.11: what no part has.
 Vector NaiveCore::free_of(const Slot& slot) const {
-    Vector free;
-    for (const auto& [name, amount] : m_.pools.at(slot.pool).vector)
-        free.push_back(amount);
-    for (const auto& [number, lease] : m_.leases) {
-        if (lease.part.empty() || lease.slots.front() != slot.id) continue;
+    Vector free = slot.capacity;
+    for (const auto& [id, part] : m_.slots) {
+        if (part.part_of != slot.id) continue;
         for (size_t at = 0; at < free.size(); ++at)
-            free[at] -= lease.part[at];
+            free[at] -= part.part[at];
     }
     return free;
 }
 
-bool NaiveCore::has_parts(uint64_t slot) const {
-    return std::any_of(m_.leases.begin(), m_.leases.end(), [&](const auto& entry) {
-        return !entry.second.part.empty() && entry.second.slots.front() == slot;
-    });
+uint64_t NaiveCore::parts_of(uint64_t slot) const {
+    return static_cast<uint64_t>(
+        std::count_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
+            return entry.second.part_of == slot;
+        }));
 }
 
 // "Each part takes a slot row."
 uint64_t NaiveCore::slot_rows_used() const {
-    const auto parts = std::count_if(m_.leases.begin(), m_.leases.end(), [](const auto& entry) {
-        return !entry.second.part.empty();
-    });
-    return m_.slots.size() + static_cast<uint64_t>(parts);
+    return m_.slots.size();
+}
+
+Vector NaiveCore::usual_capacity(uint32_t pool) const {
+    Vector capacity;
+    for (const auto& [name, amount] : m_.pools.at(pool).vector)
+        capacity.push_back(amount);
+    return capacity;
+}
+
+// But for a slot that has room.
+bool NaiveCore::may_have_part(uint32_t pool) const {
+    const bool counted = m_.pools.at(pool).config.kind == shm::PoolKind::kCounted;
+    return slot_rows_used() < limits_.slots && lease_rows_free() > 0 &&
+           (counted || may_ask(pool, 1));
 }
 
 // "The slot with the least room left afterwards, as the sum over its resources of left / capacity
 // in permille, ties by number."
 std::optional<uint64_t> NaiveCore::slot_for_part(const Claim& claim) const {
-    if (slot_rows_used() >= limits_.slots) return std::nullopt;
-    const auto& resources = m_.pools.at(claim.pool).vector;
+    if (!may_have_part(claim.pool)) return std::nullopt;
     std::map<std::pair<uint64_t, uint32_t>, uint64_t> with_room;
     for (const auto& [id, slot] : m_.slots) {
-        if (slot.pool != claim.pool || slot.is_protected || slot.is_draining) continue;
+        if (slot.pool != claim.pool || slot.part_of) continue;
+        if (slot.is_protected || slot.is_unqualified || slot.is_draining) continue;
         if (slot.is != SlotIs::kIdle && slot.is != SlotIs::kShared) continue;
         if (claim.offer != 0 && slot.number + 1 != claim.offer) continue;  // S3.5
+        if (parts_of(id) >= slot.parts_max || must_answer(id) || is_held_back(slot)) continue;
         const Vector free = free_of(slot);
         uint64_t left = 0;
         bool has_room = true;
         for (size_t at = 0; at < free.size(); ++at) {
             has_room = has_room && free[at] >= claim.least[at];
-            left += (free[at] - std::min(free[at], claim.most[at])) * 1000 / resources[at].second;
+            if (slot.capacity[at] == 0) continue;
+            left += (free[at] - std::min(free[at], claim.most[at])) * 1000 / slot.capacity[at];
         }
         if (has_room) with_room[{left, slot.number}] = id;
     }
@@ -110,21 +124,94 @@ std::optional<uint64_t> NaiveCore::slot_for_part(const Claim& claim) const {
     return with_room.begin()->second;
 }
 
-// "It takes what there is between the two."
+// "It takes what there is between the two." A part is a slot of its own; of a worker's its worker
+// is asked.
 void NaiveCore::serve_part(uint64_t number, uint64_t id) {
     Claim& claim = m_.claims.at(number);
     Slot& slot = m_.slots.at(id);
-    Vector part = free_of(slot);
-    for (size_t at = 0; at < part.size(); ++at)
-        part[at] = std::min(part[at], claim.most[at]);
+    Slot part;
+    part.id = m_.slots_seen++;
+    part.pool = slot.pool;
+    part.number = slot.number;
+    part.session = slot.session;
+    part.worker_tag = slot.worker_tag;
+    part.part_of = id;
+    part.part_for = number;
+    part.part = free_of(slot);
+    for (size_t at = 0; at < part.part.size(); ++at)
+        part.part[at] = std::min(part.part[at], claim.most[at]);
     slot.is = SlotIs::kShared;
-    claim.slots = {id};
-    grant(number);
-    m_.leases.at(number).part = part;
-    core::Decision& granted = decisions_.back();
-    granted.resources_begin = static_cast<uint32_t>(decided_costs_.size());
-    granted.resources_count = static_cast<uint32_t>(part.size());
-    decided_costs_.insert(decided_costs_.end(), part.begin(), part.end());
+    claim.slots = {part.id};
+    m_.slots[part.id] = part;
+    if (part.session == shm::kNoRow) {
+        grant(number);
+    } else {
+        reserve(number);
+    }
+}
+
+// "Where a slot would be idle, it is back in its slot; with the last one that becomes idle."
+void NaiveCore::join_part(uint64_t id) {
+    const uint64_t whole = *m_.slots.at(id).part_of;
+    m_.slots.erase(id);
+    if (parts_of(whole) == 0) become_idle(whole);
+}
+
+void NaiveCore::list_part(core::Decision& decision, const Slot& slot) {
+    if (!slot.part_of) return;
+    decision.resources_begin = static_cast<uint32_t>(decided_costs_.size());
+    decision.resources_count = static_cast<uint32_t>(slot.part.size());
+    decided_costs_.insert(decided_costs_.end(), slot.part.begin(), slot.part.end());
+}
+
+bool NaiveCore::is_leaving(const Slot& slot) const {
+    return m_.slots.at(slot.part_of.value_or(slot.id)).is_draining;
+}
+
+// "Until its worker has answered for one part, the slot gives no other."
+bool NaiveCore::must_answer(uint64_t id) const {
+    return std::any_of(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
+        const Slot& part = entry.second;
+        return part.part_of == id && (part.is == SlotIs::kReserved || part.is == SlotIs::kKept ||
+                                      part.is == SlotIs::kUnknown || part.is_taken_back);
+    });
+}
+
+// "A claim that waits holds back the slots that it could use, if nobody had anything of them: one
+// for whole slots all of them; the pass goes on behind at most 32 for parts."
+bool NaiveCore::holds_back_some(const Claim& claim) const {
+    const bool counted = m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted;
+    return !counted && claim.wants_part && may_have_part(claim.pool) && held_back_.size() < 32;
+}
+
+bool NaiveCore::is_held_back(const Slot& slot) const {
+    return std::any_of(held_back_.begin(), held_back_.end(), [&](const Vector& least) {
+        return std::equal(
+            least.begin(), least.end(), slot.capacity.begin(), [](uint64_t want, uint64_t has) {
+                return want <= has;
+            });
+    });
+}
+
+std::vector<uint64_t> NaiveCore::ready_for(const Claim& claim) const {
+    std::vector<uint64_t> ready = ready_of(claim.pool);
+    std::erase_if(ready, [&](uint64_t id) { return is_held_back(m_.slots.at(id)); });
+    return ready;
+}
+
+Reason NaiveCore::announced_vector_refusal(const core::Announce& announce,
+                                           const Slot* existing) const {
+    if (m_.pools.at(announce.pool).vector.empty()) {
+        return announce.resources.empty() && announce.parts == 0 ? Reason::kOk : Reason::kVector;
+    }
+    const std::optional<Vector> capacity = vector_of(announce.pool, announce.resources);
+    if (!capacity) return Reason::kVector;
+    if (existing == nullptr || announce.resources.empty()) return Reason::kOk;
+    const Vector free = free_of(*existing);
+    for (size_t at = 0; at < free.size(); ++at) {
+        if ((*capacity)[at] < existing->capacity[at] - free[at]) return Reason::kState;
+    }
+    return Reason::kOk;
 }
 
 bool NaiveCore::same_vector(uint32_t pool, const core::PoolConfig& config) const {

@@ -29,7 +29,7 @@ bool NaiveCore::can_say(Kind kind, const Slot& slot) {
     const bool must_speak = slot.is == SlotIs::kUnknown;
     switch (kind) {
         case Kind::kReady:
-            return !slot.holder_is_killed;
+            return !slot.holder_is_killed && slot.is != SlotIs::kShared;
         case Kind::kConfirm:
             return is_asked || must_speak;
         case Kind::kRefuse:
@@ -39,7 +39,7 @@ bool NaiveCore::can_say(Kind kind, const Slot& slot) {
         case Kind::kWithdraw:
         case Kind::kProtect:
         case Kind::kUnprotect:
-            return true;
+            return !slot.part_of;  // its slot has the marks
     }
     return false;
 }
@@ -195,6 +195,13 @@ void NaiveCore::done(Slot& slot, bool then_ready, std::span<const uint8_t> answe
 // is not there any more.
 void NaiveCore::withdraw(Slot& slot) {
     slot.is_draining = true;
+    const uint64_t withdrawn = slot.id;
+    const std::map<uint64_t, Slot> slots = m_.slots;
+    for (const auto& [id, part] : slots) {
+        if (part.part_of != withdrawn || part.holder_is_killed) continue;
+        if (part.is != SlotIs::kReserved && part.is != SlotIs::kLeased) join_part(id);
+    }
+    if (!m_.slots.contains(withdrawn)) return;
     const bool is_held =
         slot.is == SlotIs::kReserved || slot.is == SlotIs::kLeased || slot.is == SlotIs::kShared;
     if (!is_held && !slot.holder_is_killed) leave(slot.id);

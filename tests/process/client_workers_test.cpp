@@ -117,6 +117,86 @@ TEST(Work, EndsWithTheWorkersDoneAndItsAnswer) {
     client.await([](const auto& pool) { return pool.idle == 1; });
 }
 
+// One slot of a sandbox host, of which two claims have a part each, side by side.
+TEST(Work, TravelsInPartsOfOneSlot) {
+    const Folder folder;
+    const Dibsd dibsd(folder,
+                      "[[pool]]\nname = \"boxes\"\nkind = \"worker\"\nanswer_max = 64\n"
+                      "resources = { memory = \"8GiB\", cpu = 4 }\n");
+    const Attached worker(dibsd.socket(), "boxes");
+    const Attached client(dibsd.socket(), "boxes");
+    const char* has[] = {"memory=32GiB", "cpu=8"};
+    dibs_announce_options options = {};
+    options.size = sizeof options;
+    options.name = "host";
+    options.worker_tag = 31;
+    options.ready = 1;
+    options.resources = has;
+    options.resource_count = 2;
+    options.parts = 2;
+    uint64_t slot = 0;
+    ASSERT_EQ(dibs_announce(worker, worker.pool(), &options, DIBS_FOREVER, &slot), DIBS_OK);
+    const char* least[] = {"memory=12GiB"};
+    const char* most[] = {"memory=16GiB", "cpu=3"};
+    dibs_claim_options want = Attached::asking(DIBS_FOREVER);
+    want.body = "body";
+    want.body_size = 4;
+    want.least = least;
+    want.least_count = 1;
+    want.most = most;
+    want.most_count = 2;
+    client.submit(&want, 1);
+    client.submit(&want, 2);
+
+    uint64_t parts[2] = {};
+    uint64_t rounds[2] = {};
+    for (int at = 0; at < 2; ++at) {
+        const dibs_assignment assignment = next(worker);
+        EXPECT_EQ(assignment.kind, DIBS_ASSIGN);
+        EXPECT_NE(assignment.slot, slot);
+        EXPECT_EQ(assignment.worker_tag, 31U);
+        const std::string body(static_cast<const char*>(assignment.body), assignment.body_size);
+        EXPECT_EQ(body, "body");
+        ASSERT_EQ(assignment.resource_count, 2U);
+        EXPECT_STREQ(assignment.resources[0], "cpu=3");
+        EXPECT_STREQ(assignment.resources[1], "memory=17179869184");
+        parts[at] = assignment.slot;
+        rounds[at] = assignment.round;
+        EXPECT_EQ(client.counters().reserved, 1U);  // it is asked for one after the other
+        EXPECT_EQ(dibs_confirm(worker, parts[at], rounds[at], "here", 4, DIBS_FOREVER), DIBS_OK);
+    }
+    EXPECT_NE(parts[0], parts[1]);
+    const dibs_completion first = reap(client);
+    const dibs_completion second = reap(client);
+    ASSERT_EQ(first.outcome, DIBS_GRANTED);
+    ASSERT_EQ(second.outcome, DIBS_GRANTED);
+    const char* memory = nullptr;
+    ASSERT_EQ(dibs_lease_attribute(client, &first.lease, 0, "resource.memory", &memory), DIBS_OK);
+    EXPECT_STREQ(memory, "17179869184");
+
+    // Another session's word of a part, one of an earlier round, one of its slot.
+    EXPECT_EQ(dibs_done(client, parts[0], rounds[0], nullptr, 0, 1, DIBS_FOREVER), DIBS_ENOTHOLDER);
+    EXPECT_EQ(dibs_done(worker, parts[0], rounds[0] - 1, nullptr, 0, 1, DIBS_FOREVER), DIBS_ESTALE);
+    EXPECT_EQ(dibs_protect(worker, parts[0], 1, DIBS_FOREVER), DIBS_ESTATE);
+    EXPECT_EQ(dibs_ready(worker, slot, 0, DIBS_FOREVER), DIBS_ESTATE);
+
+    EXPECT_EQ(dibs_done(worker, parts[0], rounds[0], nullptr, 0, 1, DIBS_FOREVER), DIBS_OK);
+    EXPECT_EQ(reap(client).kind, DIBS_LEASE_ENDED);
+    EXPECT_EQ(dibs_release(client, &second.lease, DIBS_FOREVER), DIBS_OK);
+    const dibs_assignment revoked = next(worker);
+    EXPECT_EQ(revoked.kind, DIBS_REVOKE);
+    EXPECT_EQ(revoked.slot, parts[1]);
+    EXPECT_EQ(dibs_ready(worker, parts[1], rounds[1], DIBS_FOREVER), DIBS_OK);
+    client.await([](const auto& pool) { return pool.idle == 1 && pool.leased == 0; });
+
+    // More parts than this session has completions for, and more than the slot's parts have.
+    options.parts = 1000;
+    EXPECT_EQ(dibs_announce(worker, worker.pool(), &options, DIBS_FOREVER, &slot), DIBS_ENOROOM);
+    has[0] = "swap=1";
+    options.parts = 2;
+    EXPECT_EQ(dibs_announce(worker, worker.pool(), &options, DIBS_FOREVER, &slot), DIBS_EVECTOR);
+}
+
 TEST(Work, ThatIsRefusedIsTriedAgainOrEndsWithTheWorkersCode) {
     const Folder folder;
     const Dibsd dibsd(folder, kBrowsers);

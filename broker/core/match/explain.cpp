@@ -59,6 +59,8 @@ WaitReason Explainer::obstacle_of(uint32_t row, Explanation* told) {
 WaitReason Explainer::obstacle_to_part(uint32_t row, Explanation* told) {
     if (!free_rows().lease_row_left()) return WaitReason::kLeases;
     if (pools().slot_rows_left(kNoRow) == 0) return WaitReason::kSlotRows;
+    const shm::PoolRow& pool = state.pools[state.claims[row].pool];
+    if (pool.kind == shm::PoolKind::kWorker && !may_ask(pool, 1)) return WaitReason::kUnconfirmed;
     if (vectors().slot_for(row) != kNoRow) return WaitReason::kNextTurn;
     told->resource = vectors().scarcest(row);
     told->holder = vectors().holder_of(state.claims[row].pool, told->resource);

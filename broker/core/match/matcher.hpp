@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,8 +47,10 @@ struct Matcher : Module<Matcher> {
     [[nodiscard]] bool servable(uint32_t pool, uint32_t units) const;
     [[nodiscard]] bool can_serve(uint32_t claim) {
         const shm::ClaimRow& row = state.claims[claim];
-        return wants_part(row) ? vectors().slot_for(claim) != kNoRow
-                               : servable(row.pool, row.units);
+        if (wants_part(row)) return vectors().slot_for(claim) != kNoRow;
+        return servable(row.pool, row.units) &&
+               (vectors().held_back.empty() ||
+                vectors().idle_for_others(row.pool, row.units).size() == row.units);
     }
     // The slots are chained, and in that state or about to be.
     [[nodiscard]] bool accepts_offer(uint32_t claim) const {
@@ -112,6 +115,12 @@ struct Matcher : Module<Matcher> {
         if (by_priority(state.claims[row].pool)) forget_number(row);
     }
     [[nodiscard]] uint32_t place_in_order(uint32_t claim) const;
+    // The one behind it, or the first one.
+    [[nodiscard]] uint32_t next_behind(uint32_t pool, uint32_t claim) const {
+        if (claim == kNoRow) return next_claim(pool);
+        return by_priority(pool) ? priorities->ranked.after(pool, claim, priorities->order())
+                                 : backlog.next(claim);
+    }
     // The next claim that a pass in order looks at, or kNoRow.
     [[nodiscard]] uint32_t next_claim(uint32_t pool) const {
         return by_priority(pool) ? best_by_priority(pool) : backlog.head(pool);
@@ -198,6 +207,8 @@ struct Matcher : Module<Matcher> {
   private:
     // pass.cpp
     bool pass_over(uint32_t pool);
+    bool serve_in_order(uint32_t pool);
+    uint32_t take_these(std::span<const uint32_t> slots, SlotState to);
     void serve(uint32_t claim);
     void reserve(uint32_t claim);
     void end_impatient(uint32_t claim);

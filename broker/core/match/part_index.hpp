@@ -12,6 +12,8 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,8 @@ namespace dibs::core {
 
 using Vector = std::array<uint64_t, shm::kResourcesMax>;
 
+[[nodiscard]] bool fits_in(const Vector& vector, const Vector& room);
+
 class PartIndex {
   public:
     explicit PartIndex(const State& state);
@@ -31,6 +35,14 @@ class PartIndex {
     void change(uint32_t slot);
     // Of slots of the pool that have room for the least; kNoRow: none has.
     [[nodiscard]] uint32_t best(uint32_t pool, const Vector& least, const Vector& most);
+    // A part has: whether its worker has answered. True: it has become so or has ceased to be.
+    bool part_changes(uint32_t part);
+    // A slot of the pool has come or gone, or has another capacity.
+    void capacity_changes(uint32_t pool) { smallest_[pool].reset(); }
+    // The least that any slot of the pool has of each resource.
+    [[nodiscard]] const Vector& smallest(uint32_t pool);
+    // Somebody who wants at least that could use the slot, if nobody had anything of it.
+    [[nodiscard]] bool is_held_back(uint32_t slot, std::span<const Vector> wants) const;
     // A pool begins, or goes.
     void forget(uint32_t pool);
 
@@ -39,10 +51,11 @@ class PartIndex {
     // The order in which a shape takes slots; kNoRoom: not this one.
     static constexpr uint32_t kNoRoom = UINT32_MAX;
     [[nodiscard]] uint32_t left_of(uint32_t slot, const Vector& least, const Vector& most) const;
-    // The same without an index.
+    // The same without an index, of slots that those wants do not hold back.
     [[nodiscard]] uint32_t best_of_all(uint32_t pool,
                                        const Vector& least,
-                                       const Vector& most) const;
+                                       const Vector& most,
+                                       std::span<const Vector> held_back) const;
 
     void check(std::vector<std::string>* wrongs) const;
 
@@ -61,6 +74,9 @@ class PartIndex {
 
     const State& state_;
     std::vector<Shape> shapes_;
+    std::vector<bool> is_unanswered_;              // by part
+    std::vector<uint32_t> unanswered_;             // such parts, by slot
+    std::vector<std::optional<Vector>> smallest_;  // by pool, where it is known
     uint64_t wanted_ = 0;
 };
 

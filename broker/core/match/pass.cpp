@@ -35,7 +35,14 @@ bool Matcher::pass_over(uint32_t pool) {
     if (by_account(pool)) return crowds().pass_by_account(pool);
     // Fresh claims are older than what waits: they are fresh because nothing waited.
     if (turn().fresh_of_pool[pool].count != 0) early_grants().serve_fresh(pool);
-    for (uint32_t claim = next_claim(pool); claim != kNoRow; claim = next_claim(pool)) {
+    const bool is_over = serve_in_order(pool);
+    vectors().held_back.clear();
+    return is_over && end_impatient_of(pool);
+}
+
+bool Matcher::serve_in_order(uint32_t pool) {
+    uint32_t last = kNoRow;  // that was passed over
+    for (uint32_t claim = next_claim(pool); claim != kNoRow; claim = next_behind(pool, last)) {
         if (turn().full()) return false;
         const uint32_t units = state.claims[claim].units;
         const bool waits = (state.claims[claim].flags & kImpatient) == 0;
@@ -47,13 +54,15 @@ bool Matcher::pass_over(uint32_t pool) {
         }
         if (can_serve(claim)) {
             serve(claim);
-        } else if (!waits) {
+        } else if (!waits && last == kNoRow) {
             end_impatient(claim);
+        } else if (!waits || vectors().hold_back(claim)) {
+            last = claim;
         } else {
             break;
         }
     }
-    return end_impatient_of(pool);
+    return true;
 }
 
 // Those of the pool that have not been served.
@@ -122,12 +131,31 @@ uint32_t Matcher::take_idle(uint32_t pool_row, uint32_t units, SlotState to) {
     return first;
 }
 
+// The same of slots that need not be the first.
+uint32_t Matcher::take_these(std::span<const uint32_t> these, SlotState to) {
+    uint32_t next = kNoRow;
+    for (size_t unit = these.size(); unit-- != 0;) {
+        shm::SlotRow& taken = edit().row(state.slots[these[unit]], 1);
+        slots().move_slot(these[unit], to);
+        put(taken.round, taken.round + 1);
+        put(taken.holder_next, next);
+        next = these[unit];
+    }
+    return next;
+}
+
 void Matcher::serve(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     if (wants_part(claim)) {
         const uint32_t slot = vectors().slot_for(row);
         claim_stops_waiting(row);
-        return give(row, vectors().cut_part(row, slot), SlotState::kLeased);
+        const uint32_t part = vectors().cut_part(row, slot);
+        return give(row, part, state.slots[part].state);
+    }
+    if (!vectors().held_back.empty()) {
+        const auto others = vectors().idle_for_others(claim.pool, claim.units);
+        claim_stops_waiting(row);
+        return give(row, take_these(others, SlotState::kReserved), SlotState::kReserved);
     }
     const bool counted = state.pools[claim.pool].kind == shm::PoolKind::kCounted;
     const SlotState to = counted ? SlotState::kLeased : SlotState::kReserved;
@@ -171,6 +199,7 @@ void Matcher::reserve(uint32_t row) {
         assign.slot_number = taken.number;
         assign.room = taken.room;
         assign.value = row;  // the claim's row: its payload is still there
+        if (taken.part_of != kNoRow) vectors().list_part(&assign, slot);
         assign.provision = by_account(claim.pool) && crowds().lacks_preferred(row, slot);
         slot = taken.holder_next;
     }

@@ -49,6 +49,18 @@ class RankedRows {
         return row;
     }
 
+    // The first behind `row`, which need not stand in the set.
+    template <class Less>
+    [[nodiscard]] uint32_t after(uint32_t set, uint32_t row, const Less& less) const {
+        uint32_t found = shm::kNoRow;
+        for (uint32_t at = roots_[set]; at != shm::kNoRow;) {
+            const bool behind = less(row, at);
+            if (behind) found = at;
+            at = behind ? nodes_[at].left : nodes_[at].right;
+        }
+        return found;
+    }
+
     [[nodiscard]] uint32_t size(uint32_t set) const { return size_of(roots_[set]); }
 
     // How many stand before `row`, which need not stand in the set.

@@ -32,8 +32,8 @@ Vector vector_of(const uint64_t (&amounts)[shm::kResourcesMax]) {
 
 std::string Vectors::refusal_of(const PoolConfig& config) {
     if (config.vector.empty()) return {};
-    if (config.kind != shm::PoolKind::kCounted) {
-        return "slots of a counted pool have resources, those of workers have none";
+    if (config.kind == shm::PoolKind::kWorker && config.expiry == shm::ExpiryMode::kLazy) {
+        return "slots of workers that have resources are not collected";
     }
     if (config.order == shm::PoolOrder::kAccount) {
         return "slots of a pool ordered by account have no resources";
@@ -157,7 +157,9 @@ Reason Vectors::refusal(const Claim& command, uint64_t* resource) const {
     Vector least;
     Vector most;
     if (!read_both(command, &least, &most)) return Reason::kVector;
-    for (uint32_t at = 0; at < pool.resources_count; ++at) {
+    // What workers will announce nobody knows.
+    const bool is_known = pool.kind == shm::PoolKind::kCounted;
+    for (uint32_t at = 0; is_known && at < pool.resources_count; ++at) {
         if (least[at] <= pool.capacity[at]) continue;
         if (command.offer != 0) return Reason::kOfferExpired;
         *resource = at;
@@ -184,19 +186,19 @@ void Vectors::bring(uint32_t row, const Claim& command) {
 
 uint32_t Vectors::slot_for(uint32_t row) {
     const uint32_t pool = state.claims[row].pool;
-    if (!free_rows().lease_row_left()) return kNoRow;
-    if (pools().slot_rows_left(kNoRow) == 0) {
-        lacked_slot_row = true;
-        return kNoRow;
-    }
+    if (!may_have_part(pool)) return kNoRow;
     const shm::ClaimVectorRow& wanted = state.claim_vectors[row];
     const Vector least = vector_of(wanted.least);
     const Vector most = vector_of(wanted.most);
-    if (wanted.offer == 0) return parts_index->best(pool, least, most);
-    const bool fits = is_offered(row, wanted.offer_slot) &&
-                      parts_index->is_open(wanted.offer_slot) &&
-                      parts_index->left_of(wanted.offer_slot, least, most) != PartIndex::kNoRoom;
-    return fits ? wanted.offer_slot : kNoRow;
+    if (wanted.offer == 0) {
+        return held_back.empty() ? parts_index->best(pool, least, most)
+                                 : parts_index->best_of_all(pool, least, most, held_back);
+    }
+    const uint32_t slot = wanted.offer_slot;
+    const bool fits = is_offered(row, slot) && parts_index->is_open(slot) &&
+                      !parts_index->is_held_back(slot, held_back) &&
+                      parts_index->left_of(slot, least, most) != PartIndex::kNoRoom;
+    return fits ? slot : kNoRow;
 }
 
 // The slot itself, and not what has its row since it left.
@@ -206,6 +208,16 @@ bool Vectors::is_offered(uint32_t claim, uint32_t slot) const {
     if (slot != wanted.offer_slot || slot == kNoRow) return false;
     return state.slots[slot].pool == state.claims[claim].pool &&
            state.slots[slot].number == wanted.offer - 1;
+}
+
+// But for a slot that has room.
+bool Vectors::may_have_part(uint32_t pool) {
+    if (!free_rows().lease_row_left()) return false;
+    const shm::PoolRow& row = state.pools[pool];
+    if (row.kind == shm::PoolKind::kWorker && !may_ask(row, 1)) return false;
+    if (pools().slot_rows_left(kNoRow) != 0) return true;
+    lacked_slot_row = true;
+    return false;
 }
 
 uint32_t Vectors::cut_part(uint32_t claim_row, uint32_t slot_row) {
@@ -231,7 +243,8 @@ uint32_t Vectors::cut_part(uint32_t claim_row, uint32_t slot_row) {
     } else {
         slot_changes(slot_row);
     }
-    slots().move_slot(row, SlotState::kLeased);
+    if (whole.session != kNoRow) join_worker(part, row, whole);
+    slots().move_slot(row, whole.session != kNoRow ? SlotState::kReserved : SlotState::kLeased);
     return row;
 }
 
@@ -241,6 +254,10 @@ void Vectors::join_part(uint32_t row) {
     shm::SlotRow& whole = edit().row(state.slots[slot_row], 1U << 1U);
     shm::PoolRow& pool = edit().row(state.pools[whole.pool], kPoolParts);
     assert(whole.state == SlotState::kShared && whole.parts != 0 && pool.parts != 0);
+    if (part.session != kNoRow) {
+        slots().kept_slots.remove(TimerKind::kKept, row);
+        sessions().session_slots.remove(part.session, row);
+    }
     put(part.holder, kNoRow);
     put(whole.parts, whole.parts - 1);
     put(pool.parts, pool.parts - 1);
@@ -265,9 +282,8 @@ void Vectors::list_part(Decision* granted, uint32_t row) {
 
 void Vectors::whole_slot_begins(uint32_t row) {
     const shm::PoolRow& pool = state.pools[state.slots[row].pool];
-    shm::SlotVectorRow& left = edit().row(state.slot_vectors[row], 1);
-    for (size_t at = 0; at < shm::kResourcesMax; ++at)
-        put(left.amount[at], pool.capacity[at]);
+    put(edit().row(state.slots[row], 1U << 1U).parts_max, UINT32_MAX);
+    set_capacity(row, vector_of(pool.capacity));
 }
 
 // Pools with claims that wait for a slot row are looked at again.

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,8 @@ struct Vectors : Module<Vectors> {
     std::unique_ptr<PartIndex> parts_index;
     bool lacked_slot_row = false;         // a claim that waits has found none
     std::vector<uint64_t> offer_changes;  // by pool: of what offers are computed from
+    // In a pass: what claims want at least that wait before the one that is looked at.
+    std::vector<Vector> held_back;
 
     // Why the pool's slots cannot have these resources; empty: they can.
     [[nodiscard]] static std::string refusal_of(const PoolConfig& config);
@@ -38,18 +41,32 @@ struct Vectors : Module<Vectors> {
 
     // A slot that the claim can have a part of in this pass; kNoRow: none.
     [[nodiscard]] uint32_t slot_for(uint32_t claim);
-    // Returns the part: leased, its holder to be set.
+    // Returns the part: leased, or of a worker's slot reserved, its holder to be set.
     uint32_t cut_part(uint32_t claim, uint32_t slot);
     void join_part(uint32_t part);
     void list_part(Decision* granted, uint32_t part);
     // Of a slot of a pool whose slots have resources.
     void slot_changes(uint32_t slot) {
-        if (state.slots[slot].part_of != kNoRow) return;
+        if (state.slots[slot].part_of != kNoRow) {
+            if (state.slots[slot].session != kNoRow) part_changes(slot);
+            return;
+        }
         parts_index->change(slot);
         ++offer_changes[state.slots[slot].pool];
     }
     void whole_slot_begins(uint32_t slot);
     void slot_row_comes();
+
+    // worker_parts.cpp
+    [[nodiscard]] Reason announce_refusal(const Announce& command, uint32_t existing) const;
+    // kOk was the answer to that.
+    void fill_announced(uint32_t slot, const Announce& command);
+    // The parts of the slot that no claim and no lease has.
+    void join_unheld(uint32_t slot);
+    // A claim waits that no slot serves: whether the pass goes on, with slots that it cannot use.
+    [[nodiscard]] bool hold_back(uint32_t claim);
+    // Idle slots of the pool that nobody who waits before can use: so many, or too few.
+    [[nodiscard]] std::span<const uint32_t> idle_for_others(uint32_t pool, uint32_t units);
 
     // Leases::collect() for a pool whose slots have resources.
     bool collect(uint32_t claim);
@@ -76,6 +93,10 @@ struct Vectors : Module<Vectors> {
     [[nodiscard]] bool is_offered(uint32_t claim, uint32_t slot) const;
     [[nodiscard]] std::vector<Offer> all_offers(uint32_t pool) const;  // by slot number
     [[nodiscard]] bool fits(uint32_t claim, const Vector& free) const;
+    [[nodiscard]] bool may_have_part(uint32_t pool);
+    void set_capacity(uint32_t slot, const Vector& capacity);
+    void join_worker(shm::SlotRow& part, uint32_t row, const shm::SlotRow& whole);
+    void part_changes(uint32_t part);
     void count_collected(uint32_t claim, uint32_t lease);
     [[nodiscard]] bool is_on_made_slot(uint32_t lease) const;
 
@@ -84,6 +105,8 @@ struct Vectors : Module<Vectors> {
     std::vector<uint32_t> coming_;  // slots of what has expired,
     std::vector<Vector> free_;      // what would be free of each,
     std::vector<uint32_t> place_;   // slot → its place there + 1
+
+    std::vector<uint32_t> idle_;  // of idle_for_others()
 };
 
 }  // namespace dibs::core

@@ -162,6 +162,7 @@ void Rebuild::slots(uint32_t begin, uint32_t end) {
         if ((slot.flags & shm::SlotFlag::kCollected) != 0) ++parts_.collected[slot.pool];
         assert(slot.pool < state_.counters->pools);
         if (slot.session != kNoRow) parts_.session_slots.push_back(slot.session, row);
+        if (slot.part_of != kNoRow && parts_.parts_index) parts_.parts_index->part_changes(row);
         parts_.hold_arena(slot.session, slot.attributes_size);
         if (slot.name_size != 0) {
             parts_.names.insert(parts_.name_hash(slot.pool, {slot.name, slot.name_size}), row);

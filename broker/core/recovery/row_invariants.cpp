@@ -189,7 +189,7 @@ void RowCounts::slot(const State& state, uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     if (slot.state == SlotState::kFree) return;
     ++tables[kLiveSlots];
-    if (slot.session != kNoRow) ++sessions[slot.session][kSlotsOf];
+    if (slot.session != kNoRow && slot.part_of == kNoRow) ++sessions[slot.session][kSlotsOf];
     if (slot.attributes != kNoRow) slots_with_text.push_back(row);
     if (slot.name_size != 0) ++tables[kSlotNames];
     if (is_kept(slot)) ++tables[kKeptSlots];

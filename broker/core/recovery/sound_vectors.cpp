@@ -10,16 +10,29 @@ namespace dibs::core {
 
 namespace {
 
-bool is_within(const uint64_t (&amounts)[shm::kResourcesMax], const shm::PoolRow& pool) {
+using Amounts = uint64_t[shm::kResourcesMax];
+
+bool is_within(const Amounts& amounts, const Amounts& capacity) {
     return std::equal(
-        std::begin(amounts), std::end(amounts), pool.capacity, std::less_equal<uint64_t>());
+        std::begin(amounts), std::end(amounts), std::begin(capacity), std::less_equal<uint64_t>());
+}
+
+// What a worker has announced; of nothing that the pool does not name.
+bool sound_capacity(const Amounts& capacity, const shm::PoolRow& pool) {
+    for (uint32_t at = 0; at < shm::kResourcesMax; ++at) {
+        if (capacity[at] > (at < pool.resources_count ? shm::kAmountMax : 0)) return false;
+    }
+    return pool.kind == shm::PoolKind::kWorker ||
+           std::equal(std::begin(capacity), std::end(capacity), pool.capacity);
 }
 
 }  // namespace
 
 bool sound_resources(const shm::PoolRow& pool, std::string_view names) {
-    if (pool.kind != shm::PoolKind::kCounted || pool.order == shm::PoolOrder::kAccount ||
-        pool.resources_count == 0 || pool.resources_count > shm::kResourcesMax ||
+    const bool is_collected =
+        pool.kind == shm::PoolKind::kWorker && pool.mode == shm::ExpiryMode::kLazy;
+    if (is_collected || pool.order == shm::PoolOrder::kAccount || pool.resources_count == 0 ||
+        pool.resources_count > shm::kResourcesMax ||
         names.size() > shm::kResourcesMax * (shm::kResourceNameMax + 1)) {
         return false;
     }
@@ -33,8 +46,10 @@ bool sound_resources(const shm::PoolRow& pool, std::string_view names) {
 
 bool sound_amounts(const State& state, const shm::SlotRow& slot) {
     const shm::PoolRow& pool = state.pools[slot.pool];
-    return !has_resources(pool) ||
-           is_within(state.slot_vectors[state.slots.row_of(slot)].amount, pool);
+    if (!has_resources(pool)) return true;
+    const uint32_t row = state.slots.row_of(slot);
+    const Amounts& capacity = state.slot_vectors[whole_of(slot, row)].capacity;
+    return is_within(state.slot_vectors[row].amount, capacity) && sound_capacity(capacity, pool);
 }
 
 bool sound_part(const State& state, const shm::SlotRow& slot) {
@@ -44,11 +59,13 @@ bool sound_part(const State& state, const shm::SlotRow& slot) {
     }
     if (slot.part_of == kNoRow) return true;
     const shm::SlotRow& whole = state.slots[slot.part_of];
+    const bool is_held = slot.state == SlotState::kLeased || slot.state == SlotState::kRecovering;
+    const bool is_workers = slot.session != kNoRow;
     return whole.state == SlotState::kShared && whole.pool == slot.pool &&
            whole.part_of == kNoRow && whole.number == slot.number && slot.parts == 0 &&
-           slot.holder != kNoRow && slot.attributes == kNoRow && slot.attributes_size == 0 &&
-           slot.behaviour == shm::Behaviour::kRun &&
-           (slot.state == SlotState::kLeased || slot.state == SlotState::kRecovering);
+           slot.session == whole.session && slot.name_size == 0 && slot.attributes == kNoRow &&
+           slot.attributes_size == 0 && slot.behaviour == shm::Behaviour::kRun &&
+           (is_workers ? is_held || is_unanswered(slot) : is_held && slot.holder != kNoRow);
 }
 
 bool sound_want(const State& state, const shm::ClaimRow& claim) {
@@ -59,7 +76,8 @@ bool sound_want(const State& state, const shm::ClaimRow& claim) {
     }
     const bool has_offer = wanted.offer_slot == kNoRow ||
                            (wanted.offer != 0 && wanted.offer_slot < state.slots.size());
-    return has_resources(pool) && claim.units == 1 && is_within(wanted.least, pool) && has_offer;
+    return has_resources(pool) && claim.units == 1 && has_offer &&
+           (pool.kind == shm::PoolKind::kWorker || is_within(wanted.least, pool.capacity));
 }
 
 bool sound_flags(const shm::LeaseRow& lease) {

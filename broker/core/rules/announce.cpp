@@ -41,6 +41,10 @@ Reason Workers::announce_refusal(const Announce& command, uint32_t existing) con
         return Reason::kNameInUse;
     }
     if (command.attributes.size() > pool.attributes_max) return Reason::kPayload;
+    if (const Reason reason = vectors().announce_refusal(command, existing);
+        reason != Reason::kOk) {
+        return reason;
+    }
     if (existing == kNoRow && pools().slot_rows_left(kNoRow) == 0) return Reason::kTablesFull;
     return arena().has_room(command.attributes.size()) ? Reason::kOk : Reason::kArenaFull;
 }
@@ -110,6 +114,7 @@ void Workers::fill_announced(uint32_t row, const Announce& command) {
         put(slot.flags, flags);
         qualify(row, command.labels);
     });
+    vectors().fill_announced(row, command);
 }
 
 // A slot that is reserved for a claim has lost a label that this one must have: nothing is granted

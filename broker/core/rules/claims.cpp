@@ -326,7 +326,7 @@ void Claims::reservation_over(uint32_t row) {
             shm::SlotRow& silent = edit().row(state.slots[slot], 1);
             put(silent.holder, kNoRow);
             put(silent.flags, silent.flags | shm::SlotFlag::kTakenBack);
-            if ((silent.flags & shm::SlotFlag::kDraining) != 0) {
+            if (slots().leaves(slot)) {
                 slots().remove_slot(slot);
             } else {
                 slots().move_slot(slot, SlotState::kUnknown);

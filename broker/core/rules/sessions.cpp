@@ -136,7 +136,12 @@ bool Sessions::bury(uint32_t session) {
     std::sort(turn().scratch.begin(), turn().scratch.end(), [&](uint32_t left, uint32_t right) {
         const shm::SlotRow& one = state.slots[left];
         const shm::SlotRow& other = state.slots[right];
-        return one.pool != other.pool ? one.pool < other.pool : one.number < other.number;
+        if (one.pool != other.pool) return one.pool < other.pool;
+        if (one.number != other.number) return one.number < other.number;
+        // Parts before their slot, in the order of their grants.
+        const bool is_part = one.part_of != kNoRow;
+        if (is_part != (other.part_of != kNoRow)) return is_part;
+        return one.fence != other.fence ? one.fence < other.fence : left < right;
     });
     for (const uint32_t slot : turn().scratch) {
         if (turn().full()) return false;

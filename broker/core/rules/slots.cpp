@@ -64,6 +64,7 @@ uint32_t Slots::blank_slot(uint32_t pool_row) {
     put(slot.round, 0);
     put(slot.part_of, kNoRow);
     put(slot.parts, 0);
+    put(slot.parts_max, 0);
     put(slot.worker_tag, 0);
     put(slot.attributes, kNoRow);
     put(slot.attributes_size, 0);
@@ -161,8 +162,14 @@ void Slots::make_recovering(uint32_t row, bool revoke) {
     put(slot.flags,
         slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified | SlotFlag::kDraining));
     if (revoke) tell_revoke(row);
-    if ((slot.flags & SlotFlag::kDraining) != 0) return remove_slot(row);
+    if (leaves(row)) return remove_slot(row);
     recover(row);
+}
+
+// Withdrawn: a part with its slot.
+bool Slots::leaves(uint32_t row) const {
+    const uint32_t whole = whole_of(state.slots[row], row);
+    return (state.slots[whole].flags & SlotFlag::kDraining) != 0;
 }
 
 // Its holder may have been killed: then it is recovering already, and from now on under no lease.
@@ -190,6 +197,7 @@ void Slots::give_back(uint32_t row, bool confirmed, bool broken) {
     if (was_asked && slot.state == SlotState::kRecovering) {
         shm::SlotRow& asked = edit().row(slot, 1);
         put(asked.flags, asked.flags | SlotFlag::kTakenBack);
+        if (slot.part_of != kNoRow) vectors().slot_changes(row);
     }
 }
 
@@ -206,6 +214,7 @@ void Slots::give_back_chain(uint32_t first, bool confirmed, bool broken, uint32_
 }
 
 void Slots::remove_slot(uint32_t row) {
+    if (state.slots[row].part_of != kNoRow) return vectors().join_part(row);
     leases().uncollect(row);
     const shm::SlotRow& slot = state.slots[row];
     assert(slot.state != SlotState::kFree);
@@ -233,6 +242,7 @@ void Slots::remove_slot(uint32_t row) {
     free_rows().drop_arena(slot.session, slot.attributes_size);
     arena().free(slot.attributes, slot.attributes_size);
     move_slot(row, SlotState::kFree);
+    if (has_resources(state.pools[slot.pool])) vectors().parts_index->capacity_changes(slot.pool);
     free_rows().free_slot_row(row);
 }
 

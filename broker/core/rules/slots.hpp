@@ -31,6 +31,7 @@ struct Slots : Module<Slots> {
     void give_back_chain(uint32_t first, bool confirmed, bool broken, uint32_t except);
     void remove_slot(uint32_t slot);
     bool tell_revoke(uint32_t slot);  // false: it has no worker to notify
+    [[nodiscard]] bool leaves(uint32_t slot) const;
 
     // slot_chains.cpp
     void lease_slots(std::span<const uint32_t> slots);

@@ -47,11 +47,11 @@ bool Workers::allowed(const WorkerWord& word, uint32_t row) const {
     const shm::SlotRow& slot = state.slots[row];
     switch (word.kind) {
         case Kind::kReady:
-            return !being_killed_for(slot);
+            return !being_killed_for(slot) && slot.state != SlotState::kShared;
         case Kind::kWithdraw:
         case Kind::kProtect:
         case Kind::kUnprotect:
-            return true;
+            return slot.part_of == kNoRow;
         case Kind::kConfirm:
             return slot.state == SlotState::kUnknown || is_taken_back(slot) ||
                    (slot.state == SlotState::kReserved && !is_kept(slot) &&
@@ -155,6 +155,7 @@ void Workers::confirm_late(uint32_t row) {
     if (release_is_ready && is_taken_back(slot)) return slots().make_idle(row);
     if (slot.state == SlotState::kUnknown) return slots().make_recovering(row, true);
     put(edit().row(slot, 1).flags, slot.flags & ~uint32_t{SlotFlag::kTakenBack});
+    if (slot.part_of != kNoRow) vectors().slot_changes(row);
 }
 
 void Workers::say_refuse(uint32_t row, const WorkerWord& word) {
@@ -196,6 +197,7 @@ void Workers::say_withdraw(uint32_t row) {
     assert(slot.state == SlotState::kReserved || slot.state == SlotState::kLeased ||
            slot.state == SlotState::kRecovering || slot.state == SlotState::kShared);
     matcher().slot_changes(row, [&] { put(slot.flags, slot.flags | SlotFlag::kDraining); });
+    if (slot.session != kNoRow && slot.parts != 0) vectors().join_unheld(row);
 }
 
 void Workers::protect(uint32_t row, bool on) {

@@ -108,6 +108,12 @@ inline ArenaText meta_of(const shm::LeaseRow& lease) {
     return {static_cast<uint32_t>(lease.wanted_ns), static_cast<uint32_t>(lease.wanted_ns >> 32U)};
 }
 
+// Of a part: its worker is asked, must say, or wants to be asked again.
+inline bool is_unanswered(const shm::SlotRow& slot) {
+    return slot.state == SlotState::kReserved || slot.state == SlotState::kUnknown ||
+           is_taken_back(slot);
+}
+
 // Lines of a claim's row that change when it begins or ends to run.
 inline constexpr unsigned kClaimRunLines = 0x7U;
 

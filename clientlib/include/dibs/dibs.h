@@ -964,11 +964,21 @@ struct dibs_announce_options {
     uint64_t worker_tag;   // the worker's own name for it; comes back with assignments
     int32_t is_protected;  // not to be granted until unprotected
     int32_t ready;         // idle at once
+    // In a pool whose slots have resources: what this one has, "NAME=AMOUNT" each (a whole number,
+    // or a size such as "32GiB"); 0 of what is not named. Null: what it had before, at first what
+    // the pool says. Of a slot of which parts are leased it is no less than these have:
+    // DIBS_ESTATE.
+    const char* const* resources;
+    size_t resource_count;  // at most DIBS_RESOURCES_MAX
+    // How many parts of it there may be at a time; 0: it is leased as a whole alone. Each takes as
+    // much of the session's credit as a slot does.
+    uint32_t parts;
+    uint32_t reserved;
 };
 
 // Offers a slot, waits for the broker and sets its id. wait_ns > 0. A session offers at most 3/16
 // as many slots as it has more completion_entries than submission_entries: 24 by default.
-// DIBS_EPOOL, DIBS_ENAME, DIBS_EOPTIONS, DIBS_ELABELS, DIBS_EPAYLOAD, DIBS_ENOROOM,
+// DIBS_EPOOL, DIBS_ENAME, DIBS_EOPTIONS, DIBS_ELABELS, DIBS_EVECTOR, DIBS_EPAYLOAD, DIBS_ENOROOM,
 // DIBS_ENAMEINUSE, DIBS_EDRAINING, DIBS_ETABLES, DIBS_ENOTALLOWED, DIBS_ETIMEDOUT. After
 // DIBS_ETIMEDOUT, announce it again by the same name to learn its id.
 DIBS_API int dibs_announce(dibs_session* session,
@@ -1005,6 +1015,12 @@ typedef struct dibs_assignment {
     uint32_t provision;
     uint32_t reserved;
     int64_t left_ns;  // DIBS_REVOKING
+    // Of a part of a slot: what it has of each resource, "NAME=AMOUNT". Then `slot` is the part's
+    // id, which every word about it names, and `number` and worker_tag are its slot's. It is gone
+    // when it would be ready; the slot is asked for one part after the other, and serves them side
+    // by side.
+    size_t resource_count;
+    const char* resources[DIBS_RESOURCES_MAX];
 } dibs_assignment;
 
 // The next assignment, revocation or word of one to come; waits at most timeout_ns. DIBS_ETIMEDOUT:
@@ -1018,10 +1034,10 @@ DIBS_API int dibs_next_assignment(dibs_session* session,
 DIBS_API int dibs_ready(dibs_session* session, uint64_t slot, uint64_t round, int64_t wait_ns);
 // The assignment is taken; with the last of its claim's the lease begins. The answer goes to the
 // holder; at most the pool's answer_max bytes, else DIBS_EPAYLOAD: at once of a slot that this
-// session offers, and then nothing is said; by the broker of one that it has withdrawn, so only
-// where wait_ns is not 0. Too late for a claim that has ended, or waits again, it is DIBS_OK as
-// well and releases the slot; DIBS_REVOKE tells of that, unless the pool says release_is_ready,
-// where the slot may be granted again at once.
+// session offers, and then nothing is said; by the broker of a part, and of one that it has
+// withdrawn, so only where wait_ns is not 0. Too late for a claim that has ended, or waits again,
+// it is DIBS_OK as well and releases the slot; DIBS_REVOKE tells of that, unless the pool says
+// release_is_ready, where the slot may be granted again at once.
 DIBS_API int dibs_confirm(dibs_session* session,
                           uint64_t slot,
                           uint64_t round,

@@ -280,7 +280,9 @@ struct AnnounceOptions {
     Items<dibs_option> attributes;  // travel with every grant
     std::uint64_t worker_tag = 0;
     bool is_protected = false;
-    bool ready = true;  // idle at once
+    bool ready = true;             // idle at once
+    Items<const char*> resources;  // "NAME=AMOUNT": what the slot has, if not what its pool says
+    std::uint32_t parts = 0;       // of it at a time
 };
 
 // ---- What is held.
@@ -528,6 +530,16 @@ class Assignment {
     }
     // False: its payload cannot be read; refuse it.
     [[nodiscard]] bool is_readable() const { return is_readable_; }
+    // Of a part of a slot: how much it has of a resource of its pool.
+    [[nodiscard]] std::optional<const char*> resource(std::string_view name) const {
+        for (std::size_t i = 0; i < raw_.resource_count; ++i) {
+            const std::string_view text = raw_.resources[i];
+            const bool is_named = text.substr(0, name.size()) == name;
+            if (is_named && text.substr(name.size(), 1) == "=")
+                return text.data() + name.size() + 1;
+        }
+        return std::nullopt;
+    }
     [[nodiscard]] std::uint64_t slot() const { return raw_.slot; }
     [[nodiscard]] std::uint64_t round() const { return raw_.round; }
     [[nodiscard]] std::uint64_t worker_tag() const { return raw_.worker_tag; }
@@ -719,6 +731,9 @@ class Session {
         raw.worker_tag = options.worker_tag;
         raw.is_protected = options.is_protected ? 1 : 0;
         raw.ready = options.ready ? 1 : 0;
+        raw.resources = options.resources.first;
+        raw.resource_count = options.resources.count;
+        raw.parts = options.parts;
         std::uint64_t slot = 0;
         const int code = dibs_announce(raw_, pool, &raw, wait.count(), &slot);
         return code == DIBS_OK ? Result<Slot>(Slot(raw_, slot)) : Failure::of(code);

@@ -69,9 +69,10 @@ INSTANTIATE_TEST_SUITE_P(
                             kPool + "attributes_max = 20\nresources = { memory = 1 }\n",
                             "f:5:18: attributes_max: a grant's attributes take 33 bytes with what "
                             "it has of each resource"},
-                    Mistake{"ResourcesOfWorkers",
-                            kWorkerPool + "resources = { memory = 1 }\n",
-                            "f:4:1: resources: slots of workers have none"},
+                    Mistake{"ResourcesOfWorkersThatAreCollected",
+                            kWorkerPool + "expiry = \"lazy\"\nresources = { memory = 1 }\n",
+                            "f:5:13: resources: parts of workers' slots are not collected: expiry "
+                            "is not lazy"},
                     Mistake{"AttributeKeyWithEqualsSign",
                             kPool + "attributes = [{ \"a=b\" = \"1\" }]\n",
                             "f:5:25: attributes: no '=' in a key, no zero byte anywhere"},

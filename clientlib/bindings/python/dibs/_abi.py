@@ -19,6 +19,7 @@ OPTIONS_MAX = 16
 HIDDEN_UID = 2**32 - 1
 HIDDEN_CLAIM = 2**64 - 1
 LABELS_MAX = 32
+RESOURCES_MAX = 6
 EVENT_SLOTS = 16
 
 # As `code` of a completion, and as what functions return; errors.py has the negative ones.
@@ -181,7 +182,9 @@ class AnnounceOptions(Struct):
     _fields_ = [("size", c_size_t), ("name", c_char_p), ("labels", POINTER(c_char_p)),
                 ("label_count", c_size_t), ("attributes", POINTER(Option)),
                 ("attribute_count", c_size_t), ("worker_tag", c_uint64),
-                ("is_protected", c_int32), ("ready", c_int32)]
+                ("is_protected", c_int32), ("ready", c_int32),
+                ("resources", POINTER(c_char_p)), ("resource_count", c_size_t),
+                ("parts", c_uint32), ("reserved", c_uint32)]
 
 
 class Op(Struct):
@@ -204,7 +207,8 @@ class Assignment(Struct):
                 ("body_size", c_size_t), ("option_count", c_size_t), ("label_count", c_size_t),
                 ("options", Option * OPTIONS_MAX), ("labels", c_char_p * LABELS_MAX),
                 ("prefer_count", c_size_t), ("prefer", c_char_p * LABELS_MAX),
-                ("provision", c_uint32), ("reserved", c_uint32), ("left_ns", c_int64)]
+                ("provision", c_uint32), ("reserved", c_uint32), ("left_ns", c_int64),
+                ("resource_count", c_size_t), ("resources", c_char_p * RESOURCES_MAX)]
 
 
 class Share(Struct):

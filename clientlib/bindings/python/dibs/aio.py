@@ -360,9 +360,13 @@ class AsyncClient:
     async def announce(self, pool: Union[str, int], *, name: Optional[str] = None,
                        labels: Iterable[str] = (), attributes: Optional[Mapping[str, str]] = None,
                        worker_tag: int = 0, is_protected: bool = False, ready: bool = True,
+                       resources: Optional[Mapping[str, Union[int, str]]] = None, parts: int = 0,
                        timeout: float = 5) -> OfferedSlot:
-        """Offers a slot of this process."""
-        wanted = announce_options(name, labels, attributes, worker_tag, is_protected, ready)
+        """Offers a slot of this process. In a pool whose slots have resources `resources` says
+        what this one has (a whole number or a size such as "32GiB" each; 0 of what it does not
+        name, None: what the pool says), and `parts` how many parts of it there may be at a time."""
+        wanted = announce_options(name, labels, attributes, worker_tag, is_protected, ready,
+                                  resources, parts)
         nanoseconds(timeout)  # refuses what is no duration
         op = _abi.Op.sized(kind=_abi.OP_ANNOUNCE, pool=self._pools.number(pool))
         op.announce.contents = wanted

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Iterable, Mapping, Optional
+from typing import Iterable, Mapping, Optional, Union
 
 from . import _abi, errors
 from ._session import Session, nanoseconds, octets, options, strings
@@ -68,6 +68,10 @@ class Assignment:
         # Of them, those that the slot lacks.
         self.provision = tuple(label for i, label in enumerate(self.prefer)
                                if raw.provision >> i & 1)
+        # Of a part of a slot, what it has: by name, whole numbers.
+        texts = (raw.resources[i].decode() for i in range(raw.resource_count))
+        self.resources = {name: int(amount)
+                          for name, _, amount in (text.partition("=") for text in texts)}
 
     def confirm(self, answer: bytes = b"", *, wait: float = 0) -> None:
         """The work is taken; the answer goes to the holder."""
@@ -103,15 +107,21 @@ class Assignment:
 
 def announce_options(name: Optional[str], labels: Iterable[str],
                      attributes: Optional[Mapping[str, str]], worker_tag: int,
-                     is_protected: bool, ready: bool) -> _abi.AnnounceOptions:
+                     is_protected: bool, ready: bool,
+                     resources: Optional[Mapping[str, Union[int, str]]],
+                     parts: int) -> _abi.AnnounceOptions:
     if not 0 <= worker_tag < 2**64:
         raise errors.BadArgument(f"a worker_tag is from 0 to 2**64 - 1, not {worker_tag}")
+    if not 0 <= parts < 2**32:
+        raise errors.BadArgument(f"parts are from 0 to 2**32 - 1, not {parts}")
+    amounts, amount_count = strings(f"{name}={has}" for name, has in (resources or {}).items())
     label_array, label_count = strings(labels)
     pairs, pair_count = options(attributes)
     made: _abi.AnnounceOptions = _abi.AnnounceOptions.sized(
         name=name.encode() if name is not None else None, labels=label_array,
         label_count=label_count, attributes=pairs, attribute_count=pair_count,
-        worker_tag=worker_tag, is_protected=int(is_protected), ready=int(ready))
+        worker_tag=worker_tag, is_protected=int(is_protected), ready=int(ready),
+        resources=amounts, resource_count=amount_count, parts=parts)
     return made
 
 
