@@ -167,23 +167,24 @@ def leaves_below(group):
 
 @case("no group is left where no slot comes, and none of a wrapper within a wrapper that was killed")
 def no_leaf_stays(place):
-    needs_groups()
     place.start(POOL + POOL.replace("one", "two"))
-    before = leaves_below(group_of("self"))
-    holder = place.begin("exec", "one", "--", "sh", "-c", "echo main $$; exec sleep 1000")
-    main_pid, = told_by(holder, "main")
-    expect_equal(place.run("exec", "--tree", "one", "--now", "--", "true")[0], 75)
-    expect_equal(len(leaves_below(group_of("self"))), len(before) + 1)
-    end(main_pid)
-    holder.wait(60)
-    inner = f"{place.dibs} exec --tree two -- sh -c 'kill -9 $PPID; echo inner $$; exec sleep 1000'"
-    outer = place.begin("exec", "--tree", "one", "--", "sh", "-c", f"{inner} & wait; exec sleep 1000")
-    inner_pid, = told_by(outer, "inner")
-    expect("dibs-exec-" in group_of(inner_pid).parent.name, group_of(inner_pid))
-    end(inner_pid)
-    outer.terminate()
-    outer.wait(60)
-    expect_equal(leaves_below(group_of("self")), before)
+    with new_group("leaves") as group:
+        def begin(*words):
+            return place.begin("exec", "--tree", *words, preexec_fn=lambda: (group / "cgroup.procs").write_text("0"))
+        holder = begin("one", "--", "sh", "-c", "echo main $$; exec sleep 1000")
+        main_pid, = told_by(holder, "main")
+        expect_equal(begin("one", "--now", "--", "true").wait(60), 75)
+        expect_equal(leaves_below(group), [f"dibs-exec-{holder.pid}"])
+        end(main_pid)
+        holder.wait(60)
+        inner = f"{place.dibs} exec --tree two -- sh -c 'kill -9 $PPID; echo inner $$; exec sleep 1000'"
+        outer = begin("one", "--", "sh", "-c", f"{inner} & wait; exec sleep 1000")
+        inner_pid, = told_by(outer, "inner")
+        expect_equal(group_of(inner_pid).parent, group / f"dibs-exec-{outer.pid}")
+        end(inner_pid)
+        outer.terminate()
+        outer.wait(60)
+        expect_equal(leaves_below(group), [])
 
 
 @case("a wrapper and a command that are killed leave the slot to what they had started")
