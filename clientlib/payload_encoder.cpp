@@ -8,8 +8,8 @@
 //
 // There are three shapes of a root: three references (vtable of 10 bytes, table at 16), the claim
 // with terms, thirteen fields (vtable of 30 bytes, table at 40, so that its u64 is aligned), and
-// the announcement with resources, five (vtable of 14 bytes, table at 20). SPDX-License-Identifier:
-// Apache-2.0
+// the announcement with resources, five (vtable of 14 bytes, table at 20).
+// SPDX-License-Identifier: Apache-2.0
 #include "clientlib/payload_encoder.hpp"
 
 #include <cstring>
