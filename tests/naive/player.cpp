@@ -473,18 +473,6 @@ uint32_t Player<CoreType>::session_label(uint32_t row) const {
 }
 
 template <class CoreType>
-uint32_t Player<CoreType>::pool_row(uint32_t label) const {
-    const auto pool = pools_.find(label);
-    return pool == pools_.end() ? shm::kNoRow : pool->second;
-}
-
-template <class CoreType>
-uint32_t Player<CoreType>::pool_label(uint32_t row) const {
-    const auto label = label_of_row_.find(row);
-    return label == label_of_row_.end() ? kNoLabel : label->second;
-}
-
-template <class CoreType>
 typename Player<CoreType>::KnownLease Player<CoreType>::lease_of(uint32_t label) const {
     const auto number = numbers_.find(label);
     if (number == numbers_.end()) return {kNoSuchId, 1};

@@ -52,11 +52,27 @@ void Player<CoreType>::drain(const Step& step) {
     listen();
 }
 
+template <class CoreType>
+uint32_t Player<CoreType>::pool_row(uint32_t label) const {
+    const auto pool = pools_.find(label);
+    return pool == pools_.end() ? shm::kNoRow : pool->second;
+}
+
+template <class CoreType>
+uint32_t Player<CoreType>::pool_label(uint32_t row) const {
+    const auto label = label_of_row_.find(row);
+    return label == label_of_row_.end() ? kNoLabel : label->second;
+}
+
 template void Player<NaiveCore>::change_pool(const Step&);
 template void Player<NaiveCore>::delete_pool(const Step&);
 template void Player<NaiveCore>::drain(const Step&);
+template uint32_t Player<NaiveCore>::pool_row(uint32_t) const;
+template uint32_t Player<NaiveCore>::pool_label(uint32_t) const;
 template void Player<core::Core>::change_pool(const Step&);
 template void Player<core::Core>::delete_pool(const Step&);
 template void Player<core::Core>::drain(const Step&);
+template uint32_t Player<core::Core>::pool_row(uint32_t) const;
+template uint32_t Player<core::Core>::pool_label(uint32_t) const;
 
 }  // namespace dibs::naive
