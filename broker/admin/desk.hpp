@@ -99,6 +99,8 @@ class Desk {
 
     // desk_offers.cpp
     void offers(AdminJob& job) const;
+    [[nodiscard]] std::vector<uint32_t> offering(const AdminJob& job) const;
+    [[nodiscard]] uint64_t stamp_of(const std::vector<uint32_t>& pools) const;
     [[nodiscard]] bool list_offers(AdminJob& job, uint32_t pool) const;
     void inspect(AdminJob& job) const;
     [[nodiscard]] std::unique_ptr<admin::LeaseT> ended_row(const AdminJob& job,

@@ -2,11 +2,12 @@
 // idle.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
+#include <vector>
 
 #include "broker/admin/desk.hpp"
 #include "broker/core/look.hpp"
 #include "broker/turn/payload.hpp"
+#include "broker/turn/pool_sets.hpp"
 
 namespace dibs {
 
@@ -72,21 +73,39 @@ bool Desk::list_offers(AdminJob& job, uint32_t pool) const {
     return true;
 }
 
-// Of each pool in its turn; the stamp is of all of them.
+// Of a pool set those that answer.
+std::vector<uint32_t> Desk::offering(const AdminJob& job) const {
+    if (sets_.has(job.request.pool)) return sets_.answering(job.request.pool);
+    const uint32_t pool = core_.find_pool(job.request.pool);
+    return pool == shm::kNoRow ? std::vector<uint32_t>{} : std::vector<uint32_t>{pool};
+}
+
+// One for one pool's, another one for others and for another order.
+uint64_t Desk::stamp_of(const std::vector<uint32_t>& pools) const {
+    uint64_t stamp = 0;
+    for (const uint32_t pool : pools)
+        stamp = stamp * 0x9e3779b97f4a7c15U + core::Look::offers_stamp(core_, pool);
+    return stamp;
+}
+
+// Of each pool in its turn (S3.24: one that cannot answer is left out, unless all of them are).
 void Desk::offers(AdminJob& job) const {
     uint32_t pool = shm::kNoRow;
-    if (!pool_of(job, &pool)) return;
-    if (pool == shm::kNoRow) {
+    const bool is_set = sets_.has(job.request.pool);
+    if (!is_set && !pool_of(job, &pool)) return;
+    if (!is_set && pool == shm::kNoRow) {
         job.answer.code = Code::unknown_pool;
         return;
     }
-    const std::array<uint32_t, 1> pools = {pool};
+    const std::vector<uint32_t> pools = offering(job);
     job.answer.offers.clear();
-    job.answer.stamp = 0;
-    for (const uint32_t row : pools) {
-        job.answer.stamp += core::Look::offers_stamp(core_, row);
-        if (!list_offers(job, row)) return;
-    }
+    job.answer.stamp = stamp_of(pools);
+    bool answered = pools.empty();
+    for (const uint32_t row : pools)
+        answered |= list_offers(job, row);
+    if (!answered) return;
+    job.answer.code = Code::ok;
+    job.answer.names.clear();
     if (!job.waits) {
         const uint64_t wait_ns = job.request.interval_ns;
         job.waits_until_ns =
@@ -99,9 +118,10 @@ void Desk::offers(AdminJob& job) const {
 
 bool Desk::look_again(AdminJob& job) const {
     if (job.is_abandoned.load(std::memory_order_relaxed)) return true;
-    const uint32_t pool = core_.find_pool(job.request.pool);
-    const bool stays = pool != shm::kNoRow && core_.now() < job.waits_until_ns &&
-                       core::Look::offers_stamp(core_, pool) == job.seen_stamp;
+    const bool is_there =
+        sets_.has(job.request.pool) || core_.find_pool(job.request.pool) != shm::kNoRow;
+    const bool stays =
+        is_there && core_.now() < job.waits_until_ns && stamp_of(offering(job)) == job.seen_stamp;
     if (stays) return false;
     offers(job);
     return job.answer.code != Code::ok || !job.waits;

@@ -104,6 +104,17 @@ std::string PoolSets::left_out(uint32_t pool) const {
     return core_.pool(pool).state == shm::PoolState::kOpen ? "" : "goes";
 }
 
+std::vector<uint32_t> PoolSets::answering(std::string_view name) const {
+    std::vector<uint32_t> pools;
+    for (const SetSettings& set : sets_) {
+        for (const std::string& member : set.pools) {
+            const uint32_t pool = core_.find_pool(member);
+            if (set.name == name && left_out(pool).empty()) pools.push_back(pool);
+        }
+    }
+    return pools;
+}
+
 std::vector<std::unique_ptr<admin::SetT>> PoolSets::rows() const {
     std::vector<std::unique_ptr<admin::SetT>> rows;
     for (const SetSettings& set : sets_) {

@@ -30,6 +30,8 @@ class PoolSets {
     void publish();
 
     [[nodiscard]] bool has(std::string_view name) const;
+    // The members of a set that are not left out, in its order.
+    [[nodiscard]] std::vector<uint32_t> answering(std::string_view name) const;
     // With what keeps a member out of claims now.
     [[nodiscard]] std::vector<std::unique_ptr<admin::SetT>> rows() const;
 

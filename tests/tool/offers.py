@@ -166,5 +166,27 @@ def idle(place):
         expect_equal(place.run("drain", *wrong, "--if-idle-for", "1s")[0], 2)
 
 
+@case("S3.24: a set offers what its members offer, in their order, and leaves out those that do not")
+def of_set(place):
+    place.start(HOST + """
+[[set]]
+name = "any"
+pools = ["lazy", "plain", "host"]
+[[set]]
+name = "none"
+pools = ["plain"]
+""")
+    expect_equal(rooms(offers(place, "any")[1]),
+                 [("lazy/0", "cpu=8"), ("host/0", "cpu=16 memory=8GiB"), ("host/1", "cpu=16 memory=8GiB")])
+    expect_equal(rooms(offers(place, "any", "--want", "memory=8GiB", "--count", "1")[1])[0][1], "cpu=16 memory=8GiB")
+    stamp = offers(place, "any")[1][0]["stamp"]
+    expect_equal(place.run("drain", "lazy")[0], 0)
+    rows = offers(place, "any", "--wait", "10s", "--after", str(stamp))[1]
+    expect_equal(rooms(rows), [("host/0", "cpu=16 memory=8GiB"), ("host/1", "cpu=16 memory=8GiB")])
+    code, out, err = place.run("offers", "none")
+    expect_equal((code, out), (4, ""))
+    expect("its slots have no resources" in err, err)
+
+
 if __name__ == "__main__":
     main(sys.argv)
