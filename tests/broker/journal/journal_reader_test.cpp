@@ -324,11 +324,11 @@ TEST(JournalReader, RefusesABinaryJournalWhoseNumbersAreOutOfAlignment) {
 TEST(JournalReader, RefusesMoreThanMemoryCanHold) {
     EXPECT_EQ(
         complaint(lines({R"({"pool":{"name":"gpu","slots":4000000000}})"})),
-        "1:0: with this line the journal needs 1220708MiB of rows, more than 512MiB: --memory-max "
+        "1:0: with this line the journal needs 1464849MiB of rows, more than 512MiB: --memory-max "
         "SIZE allows more");
     EXPECT_EQ(
         complaint(lines({kPool, "", kAlice, R"({"pool":{"name":"b","slots":4000000000}})"})),
-        "4:0: with this line the journal needs 1220708MiB of rows, more than 512MiB: --memory-max "
+        "4:0: with this line the journal needs 1464849MiB of rows, more than 512MiB: --memory-max "
         "SIZE allows more");
     EXPECT_EQ(complaint(lines({kPool,
                                kAlice,
