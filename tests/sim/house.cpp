@@ -159,7 +159,10 @@ bool House::administer(AdminJob& job) {
     if (!open()) return false;
     const uint64_t life = lives_;
     auto asked = std::make_unique<AdminJob>();
-    std::swap(*asked, job);
+    asked->conversation = job.conversation;
+    asked->uid = job.uid;
+    asked->is_admin = job.is_admin;
+    asked->request = std::move(job.request);
     AdminJob* mine = asked.get();
     const auto place = life_->asked.insert(std::move(asked)).first;
     Request request;
@@ -171,7 +174,8 @@ bool House::administer(AdminJob& job) {
     while (life == lives_ && life_ != nullptr && !life_->answered.contains(mine))
         (void)world_.wait_descriptors(kForever);
     if (life != lives_ || life_ == nullptr) return false;
-    std::swap(*mine, job);
+    job.request = std::move(mine->request);
+    job.answer = std::move(mine->answer);
     life_->answered.erase(mine);
     life_->asked.erase(place);
     return true;

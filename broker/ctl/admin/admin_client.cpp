@@ -219,7 +219,7 @@ admin::AnswerT AdminClient::must(const admin::RequestT& request, const std::stri
 
 void AdminClient::check(const admin::AnswerT& answer,
                         const admin::RequestT& request,
-                        const std::string& what) const {
+                        const std::string& what) {
     switch (answer.code) {
         case Code::ok:
             return;

@@ -43,7 +43,7 @@ class AdminClient {
     // Failure unless the answer's code is ok.
     void check(const admin::AnswerT& answer,
                const admin::RequestT& request,
-               const std::string& what) const;
+               const std::string& what);
     // What only administrators may do, and which users those are; `what` empty: the subcommand.
     [[nodiscard]] Failure denied(const std::string& what) const;
     // Asks page by page to the end.
