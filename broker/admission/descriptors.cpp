@@ -15,9 +15,10 @@ namespace dibs {
 namespace {
 
 constexpr uint64_t kOwn = 48 + 128;  // of the broker itself, and of admin conversations
-// One of them while its Welcome is in flight, or then for its tree. The Welcome carries five, and
-// until it is read the kernel counts them against the user, who may have as many in flight as one
-// process may have open.
+// One of them until its Welcome is sent, or for its tree. A session with a tree has eight until
+// then: few do at a time, and what is the broker's own has room for them. The Welcome carries five,
+// and until it is read the kernel counts them against the user, who may have as many in flight as
+// one process may have open.
 constexpr uint64_t kPerSession = 7;
 constexpr uint64_t kCallersMax = 512;
 constexpr uint64_t kLeast = 64;  // twice of what keeper, broker and one client have been seen with

@@ -15,7 +15,7 @@ void expect_descriptors_for_one();
 // What the limit has room for.
 struct DescriptorBudget {
     uint64_t descriptors = 0;
-    uint32_t sessions = 0;  // each holds its socket, pidfd, bell, events, UP and DOWN
+    uint32_t sessions = 0;  // each holds its socket, pidfd, bell, events, UP, DOWN; perhaps a tree
     size_t callers = 0;     // that have connected and not yet said Hello
 };
 [[nodiscard]] DescriptorBudget descriptor_budget(uint64_t limit);

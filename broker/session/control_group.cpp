@@ -87,7 +87,8 @@ bool is_of_groups(int fd) {
 
 namespace {
 
-constexpr size_t kGroupsMost = 256;
+constexpr size_t kGroupsMost = 256;  // that have processes
+constexpr size_t kEmptyMost = 1024;  // that have none
 constexpr size_t kDepthMost = 16;
 
 // Removed meanwhile: then it had no processes.
@@ -102,12 +103,13 @@ class Walk {
     // False: not all of it was read.
     bool read(const shm::Descriptor& group, size_t depth) {
         if (++groups_ > kGroupsMost || depth > kDepthMost) return false;
-        return read_processes(group) && read_below(group, depth);
+        return read_processes(group, depth) && read_below(group, depth);
     }
+    [[nodiscard]] size_t groups() const { return groups_ + empty_; }
     std::vector<uint32_t> pids = {};
 
   private:
-    bool read_processes(const shm::Descriptor& group) {
+    bool read_processes(const shm::Descriptor& group, size_t depth) {
         const int fd = openat(group.get(), "cgroup.procs", O_RDONLY | O_CLOEXEC);
         if (fd < 0) return is_gone(errno);
         FILE* file = fdopen(fd, "r");
@@ -115,9 +117,18 @@ class Walk {
         errno = 0;
         while (pids.size() < most_ && fscanf(file, "%u", &pid) == 1)
             pids.push_back(pid);
-        const bool all = pids.size() < most_ && (errno == 0 || is_gone(errno));
+        // The kernel lists the processes of a threaded group in the group above it.
+        const bool is_above = errno == EOPNOTSUPP && depth > 0;
+        const bool all = pids.size() < most_ && (errno == 0 || is_gone(errno) || is_above);
         (void)fclose(file);
         return all;
+    }
+
+    // Where it has no process, none below it has.
+    bool read_if_populated(const shm::Descriptor& group, size_t depth) {
+        const shm::Descriptor events(openat(group.get(), "cgroup.events", O_RDONLY | O_CLOEXEC));
+        if (!is_empty_group(events)) return read(group, depth);
+        return ++empty_ <= kEmptyMost;
     }
 
     bool read_below(const shm::Descriptor& group, size_t depth) {
@@ -130,7 +141,7 @@ class Walk {
             if (entry->d_type != DT_DIR || name == "." || name == "..") continue;
             const shm::Descriptor below(
                 openat(group.get(), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-            all = below.valid() ? read(below, depth + 1) : is_gone(errno);
+            all = below.valid() ? read_if_populated(below, depth + 1) : is_gone(errno);
         }
         all = all && (errno == 0 || is_gone(errno));
         (void)closedir(folder);
@@ -139,6 +150,7 @@ class Walk {
 
     size_t most_;
     size_t groups_ = 0;
+    size_t empty_ = 0;
 };
 
 }  // namespace
@@ -146,7 +158,7 @@ class Walk {
 GroupProcesses processes_of_group(const shm::Descriptor& group, size_t most) {
     Walk walk(most);
     const bool all = walk.read(group, 0);
-    return {std::move(walk.pids), all};
+    return {std::move(walk.pids), all, walk.groups()};
 }
 
 bool is_in_group(uint32_t pid, const std::string& folder) {

@@ -29,10 +29,12 @@ bool is_of_groups(int fd);
 
 struct GroupProcesses {
     std::vector<uint32_t> pids;
-    bool all = true;  // false: there are more, or not all of it could be read
+    bool all = true;    // false: there are more, or not all of it could be read
+    size_t groups = 0;  // that it has looked at: one at least
 };
 
-// Processes of the group and of those below it: of no more than so many, and of 256 groups.
+// Processes of the group and of those below it: of no more than so many, and of 256 groups, 16
+// deep, beside 1,024 that have no process.
 GroupProcesses processes_of_group(const shm::Descriptor& group, size_t most);
 
 // Whether a process is in the group or in one below it.

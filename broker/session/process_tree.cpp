@@ -87,7 +87,7 @@ std::optional<ProcessTree> tree_of(uint32_t pid, uint32_t uid, std::string* why)
     return std::nullopt;
 }
 
-ProcessTree inherited_tree(uint64_t id, shm::Descriptor events) {
+ProcessTree inherited_tree(uint64_t id, shm::Descriptor events, const std::string& whose) {
     ProcessTree tree;
     tree.id = id;
     std::array<char, 4096> path;
@@ -96,7 +96,12 @@ ProcessTree inherited_tree(uint64_t id, shm::Descriptor events) {
     const std::string file(path.data(), size > 0 ? static_cast<size_t>(size) : 0);
     tree.folder = file.substr(0, file.rfind('/') == std::string::npos ? 0 : file.rfind('/'));
     tree.events = std::move(events);
-    if (!tree.events.valid()) log::error("a session's control group was not handed on");
+    if (!tree.events.valid()) {
+        log::error("the control group of " + whose + " was not handed on: what it holds is kept " +
+                   "though all of its processes end. End them (the group's inode is " +
+                   std::to_string(id) + ": find " + control_group_mount() + " -inum " +
+                   std::to_string(id) + "), then stop and start the broker");
+    }
     return tree;
 }
 

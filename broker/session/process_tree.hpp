@@ -32,7 +32,8 @@ struct ProcessTree {
 // and *why: it is in another one.
 std::optional<ProcessTree> tree_of(uint32_t pid, uint32_t uid, std::string* why);
 
-// The same for a successor, by the row's word and what the keeper has held.
-ProcessTree inherited_tree(uint64_t id, shm::Descriptor events);
+// The same for a successor, by the row's word and what the keeper has held. `whose` it is, for the
+// log: without the descriptor it counts as populated for good.
+ProcessTree inherited_tree(uint64_t id, shm::Descriptor events, const std::string& whose);
 
 }  // namespace dibs

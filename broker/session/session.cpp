@@ -91,7 +91,10 @@ Session::Session(const shm::SessionRow& session, InheritedSession& inherited)
     (void)shutdown(event_socket.get(), SHUT_RD);  // an older broker has left it open
     map(consumed, Mapping::Pages::kFew);
     if (session.tree != 0) {
-        tree = inherited_tree(session.tree, std::move(inherited.at(SessionDescriptor::kTree)));
+        tree = inherited_tree(
+            session.tree,
+            std::move(inherited.at(SessionDescriptor::kTree)),
+            "process " + std::to_string(session.pid) + " of user " + std::to_string(session.uid));
     }
     net_rings_seen = up.net_rings();
     for (uint32_t i = 0; i < shm::kHistogramBuckets; ++i)

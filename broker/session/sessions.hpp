@@ -95,13 +95,16 @@ class Sessions {
         if (outlived_.empty()) return shm::kNever;
         return looked_ns_ + (settling_ ? kSettlesNs : kLookEveryNs);
     }
-    // Ends those whose trees are empty by now, and those that the core is to be told of.
-    void look_at_trees(core::TimeNs now) {
+    static bool holds_something(const Session& /*session*/) { return true; }
+    // Ends those whose trees are empty by now, those that hold nothing any more (by `holds`), and
+    // those that the core is to be told of.
+    template <typename Holds = bool (*)(const Session&)>
+    void look_at_trees(core::TimeNs now, Holds holds = holds_something) {
         looked_ns_ = now;
         settling_ = false;
         std::erase_if(outlived_, [&](Session* session) {
             const bool tells = !session->told_outlived && now - session->outlived_ns >= kSettlesNs;
-            if (session->tree.is_populated() && !tells) {
+            if (session->tree.is_populated() && !tells && holds(*session)) {
                 settling_ = settling_ || !session->told_outlived;
                 return false;
             }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "broker/session/control_group.hpp"
 #include "broker/text/log.hpp"
@@ -19,9 +20,10 @@ namespace dibs {
 
 namespace {
 
-constexpr size_t kKilledAtOnce = 16;  // in a turn, each with a line of log
-constexpr size_t kOfATree = 256;      // processes; the others are its wrapper's to kill
-constexpr int kRoundsMost = 4;        // looks at a tree, whose processes may start others
+constexpr size_t kKilledAtOnce = 16;     // leases, each with a line of log
+constexpr size_t kProcessesAtOnce = 64;  // processes, over all leases: some 60 us each
+constexpr size_t kOfATree = 65'536;      // more are started faster than they are killed
+constexpr size_t kOfATreeAtEnd = 1024;   // for a broker that stops: it must be over in time
 
 std::string who(const Session& session) {
     return "process " + std::to_string(session.peer.pid) + " of user " +
@@ -70,41 +72,6 @@ std::string kill_of_tree_or_why(uint32_t pid, const Session& session) {
     return kill_or_why(pid, pidfd.get(), session.peer.uid);
 }
 
-// All that its tree has, and what that starts meanwhile. Empty: all of it has been killed.
-std::string kill_tree_or_why(const Session& session) {
-    std::set<uint32_t> killed;
-    for (int round = 0; round < kRoundsMost; ++round) {
-        if (!session.tree.is_populated()) return "";
-        const shm::Descriptor group = session.tree.open();
-        if (!group.valid()) return "has left a control group that cannot be looked at";
-        const GroupProcesses found = processes_of_group(group, kOfATree);
-        std::string why;
-        bool more = false;
-        for (const uint32_t pid : found.pids) {
-            if (!killed.insert(pid).second) continue;
-            more = true;
-            const std::string not_killed = kill_of_tree_or_why(pid, session);
-            if (!not_killed.empty()) {
-                why = "has left process " + std::to_string(pid) + ", which " + not_killed;
-            }
-        }
-        if (!why.empty()) return why;
-        if (!found.all) return "has left more processes or groups than are looked at";
-        if (!more) return "";
-    }
-    return "has left processes that start others faster than they are killed";
-}
-
-std::string kill_or_why(const Session& session) {
-    std::string why;
-    if (!session.dead) {
-        why = kill_or_why(session.peer.pid, session.peer.pidfd.get(), session.peer.uid);
-    }
-    if (session.tree.id == 0) return why;
-    const std::string of_tree = kill_tree_or_why(session);
-    return why.empty() ? of_tree : why;
-}
-
 }  // namespace
 
 void Kills::tell() {
@@ -112,33 +79,52 @@ void Kills::tell() {
     while (told < failed_.size() && !core_.turn_full())
         core_.apply(core::KillFailed{failed_[told++]});
     failed_.erase(failed_.begin(), failed_.begin() + static_cast<std::ptrdiff_t>(told));
-    kill_some();
+    kill_some(kOfATree);
 }
 
 void Kills::carry_out() {
     for (const core::Decision& decision : core_.decisions()) {
-        if (decision.kind == core::DecisionKind::kKill) decided_.push_back(decision.id);
+        if (decision.kind == core::DecisionKind::kKill) add(decision.id);
     }
-    kill_some();
+    kill_some(kOfATree);
 }
 
 void Kills::finish() {
     while (!decided_.empty())
-        kill_some();
+        kill_some(kOfATreeAtEnd);
 }
 
-// A lease that has ended meanwhile kills no process.
-void Kills::kill_some() {
-    const size_t count = std::min(decided_.size(), kKilledAtOnce);
-    for (size_t i = 0; i < count; ++i) {
-        const auto row = static_cast<uint32_t>(decided_[i]);
-        const shm::LeaseRow& lease = core_.lease(row);
-        if (core::row_id(lease.head.generation, row) != decided_[i]) continue;
-        if (lease.state != shm::LeaseState::kKilling) continue;
-        const Session* session = sessions_.at(lease.session);
-        if (session != nullptr) kill(*session, decided_[i]);
+void Kills::add(uint64_t lease) {
+    if (!queued_.insert(lease).second) return;
+    decided_.emplace_back();
+    decided_.back().lease = lease;
+}
+
+// Null: the lease has ended meanwhile, which kills no process.
+const Session* Kills::holder_to_kill(uint64_t id) const {
+    const auto row = static_cast<uint32_t>(id);
+    const shm::LeaseRow& lease = core_.lease(row);
+    const bool is_it = core::row_id(lease.head.generation, row) == id;
+    return is_it && lease.state == shm::LeaseState::kKilling ? sessions_.at(lease.session)
+                                                             : nullptr;
+}
+
+// A tree that is not done goes behind the others: none of them waits for one that goes on starting
+// processes.
+void Kills::kill_some(size_t of_a_tree) {
+    size_t left = kProcessesAtOnce;
+    for (size_t count = std::min(decided_.size(), kKilledAtOnce); count != 0 && left != 0;
+         --count) {
+        Decided kill = std::move(decided_.front());
+        decided_.pop_front();
+        const Session* session = holder_to_kill(kill.lease);
+        if (session == nullptr || is_killed(*session, kill, of_a_tree, left)) {
+            queued_.erase(kill.lease);
+            if (session != nullptr) tell_of(*session, kill);
+        } else {
+            decided_.push_back(std::move(kill));
+        }
     }
-    decided_.erase(decided_.begin(), decided_.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
 void Kills::resume() {
@@ -149,22 +135,64 @@ void Kills::resume() {
     for (uint32_t row = 0; row < core_.leases_max(); ++row) {
         const shm::LeaseRow& lease = core_.lease(row);
         if (lease.state != shm::LeaseState::kKilling) continue;
-        decided_.push_back(core::row_id(lease.head.generation, row));
+        add(core::row_id(lease.head.generation, row));
     }
 }
 
-void Kills::kill(const Session& session, uint64_t lease) {
-    const std::string why = kill_or_why(session);
+// As far as `left` goes, which it takes from. False: its tree is to be looked at again.
+bool Kills::is_killed(const Session& session, Decided& kill, size_t of_a_tree, size_t& left) {
+    if (!std::exchange(kill.begun, true) && !session.dead) {
+        kill.why = kill_or_why(session.peer.pid, session.peer.pidfd.get(), session.peer.uid);
+        --left;
+    }
+    return session.tree.id == 0 || is_tree_killed(session, kill, of_a_tree, left);
+}
+
+// What is killed may have started others: it is killed when a look finds no other process than the
+// last one.
+bool Kills::is_tree_killed(const Session& session, Decided& kill, size_t of_a_tree, size_t& left) {
+    if (!session.tree.is_populated()) return true;
+    if (left == 0) return false;
+    const auto fails = [&](const char* why) {
+        if (kill.why.empty()) kill.why = why;
+        return true;
+    };
+    const shm::Descriptor group = session.tree.open();
+    if (!group.valid()) return fails("has left a control group that cannot be looked at");
+    const GroupProcesses found = processes_of_group(group, kill.seen.size() + left);
+    std::set<uint32_t> seen;
+    bool more = false;
+    for (const uint32_t pid : found.pids) {
+        if (!kill.seen.contains(pid)) {
+            more = true;
+            if (left == 0) continue;
+            --left;
+            ++kill.of_tree;
+            const std::string why = kill_of_tree_or_why(pid, session);
+            if (!why.empty()) {
+                kill.why = "has left process " + std::to_string(pid) + ", which " + why;
+            }
+        }
+        seen.insert(pid);
+    }
+    kill.seen = std::move(seen);
+    left -= std::min(left, found.groups - 1);  // as much work as a process, at most
+    if (more && kill.of_tree < of_a_tree) return false;
+    if (more) return fails("has left processes that start others faster than they are killed");
+    return found.all || fails("has left groups that cannot be read, or too many, or too deep");
+}
+
+void Kills::tell_of(const Session& session, const Decided& kill) {
     const uint32_t uid = session.peer.uid;
     const std::string whom = session.dead ? "what has outlived " + who(session) : who(session);
-    if (why.empty()) {
+    if (kill.why.empty()) {
         return log::client_info(uid, "killed", whom + " was killed: its lease is over");
     }
     log::client_warning(uid,
                         "not killed",
-                        "the lease of " + who(session) + " is over, and the process " + why +
+                        "the lease of " + who(session) + " is over, and the process " + kill.why +
                             "; what it holds is not granted before it is dead or gives it back");
-    failed_.push_back(lease);
+    failed_.push_back(kill.lease);
 }
 
 bool Kills::holds_strictly(const Session& session) const {
@@ -181,8 +209,9 @@ bool Kills::holds_strictly(const Session& session) const {
 bool Kills::condemn(Session& session) {
     if (session.dead || session.end_reason == shm::Reason::kOk) return false;
     if (!holds_strictly(session)) return false;
-    session.condemned = true;
-    const std::string why = kill_or_why(session);
+    session.condemned = true;  // what its tree has is killed once it has outlived its process
+    const std::string why =
+        kill_or_why(session.peer.pid, session.peer.pidfd.get(), session.peer.uid);
     log::client_warning(session.peer.uid,
                         "condemned",
                         who(session) + " broke a rule while it held a strict lease, and " +

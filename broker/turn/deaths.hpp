@@ -16,12 +16,20 @@
 //
 // Where a session has a tree, its leases last until the last process of that has ended: while some
 // live, the core is told of its process's death alone. A kill is one of all of them then, as far as
-// this broker may; each by a pidfd, and only while it is in the tree. What it could not look at it
-// has not killed.
+// this broker may; each by a pidfd, and only while it is in the tree. However many there are, a
+// turn looks at a few of them, and the next ones go on. What could not be looked at has not been
+// killed.
+//
+//   (none) ── kKill ──► decided ── its process, and some of its tree ──► decided
+//                          └── a look finds nothing new ──► killed, or failed
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "broker/core/core.hpp"
@@ -50,14 +58,33 @@ class Kills {
     [[nodiscard]] bool condemn(Session& session);
 
   private:
-    void kill_some();
-    void kill(const Session& session, uint64_t lease);
+    struct Decided {
+        uint64_t lease = 0;
+        bool begun = false;            // the holder itself has been killed
+        std::set<uint32_t> seen = {};  // of its tree, and still there at the last look
+        size_t of_tree = 0;            // how many that were, in all
+        std::string why = {};          // something lives on
+    };
+
+    void add(uint64_t lease);
+    void kill_some(size_t of_a_tree);
+    [[nodiscard]] const Session* holder_to_kill(uint64_t id) const;
+    [[nodiscard]] static bool is_killed(const Session& session,
+                                        Decided& kill,
+                                        size_t of_a_tree,
+                                        size_t& left);
+    [[nodiscard]] static bool is_tree_killed(const Session& session,
+                                             Decided& kill,
+                                             size_t of_a_tree,
+                                             size_t& left);
+    void tell_of(const Session& session, const Decided& kill);
     [[nodiscard]] bool holds_strictly(const Session& session) const;
 
     core::Core& core_;
     Sessions& sessions_;
-    std::vector<uint64_t> decided_;  // leases whose holders are still to be killed
-    std::vector<uint64_t> failed_;   // leases whose holders could not be killed
+    std::deque<Decided> decided_;   // leases whose holders are still to be killed
+    std::set<uint64_t> queued_;     // those
+    std::vector<uint64_t> failed_;  // leases whose holders could not be killed
 };
 
 class Deaths {

@@ -17,7 +17,8 @@ namespace {
 
 constexpr core::TimeNs kHarvestEvery = 1'000'000'000;
 constexpr size_t kFewPolled = 8;
-constexpr int kAdministeredAtOnce = 2;  // requests of a turn: some ten microseconds each, at most
+// Requests of a turn: some ten microseconds each. What they have killed takes up to some ms more.
+constexpr int kAdministeredAtOnce = 2;
 
 }  // namespace
 
@@ -146,7 +147,11 @@ bool Turn::serve_others() {
     words_.step(now_);                // recalls and harvests that are due
     hear();                           // new sessions, configuration, drain
     if (kills_.any()) kills_.tell();  // still alive although killed
-    if (sessions_.next_look() <= now_) sessions_.look_at_trees(now_);
+    if (sessions_.next_look() <= now_) {
+        sessions_.look_at_trees(now_, [this](const Session& session) {
+            return core_.session(session.row).leases != 0;
+        });
+    }
     if (deaths_.any() && careful_.empty()) deaths_.reap();  // what they published still counts
     return true;
 }

@@ -159,10 +159,7 @@ bool House::administer(AdminJob& job) {
     if (!open()) return false;
     const uint64_t life = lives_;
     auto asked = std::make_unique<AdminJob>();
-    asked->conversation = job.conversation;
-    asked->uid = job.uid;
-    asked->is_admin = job.is_admin;
-    asked->request = std::move(job.request);
+    std::swap(*asked, job);
     AdminJob* mine = asked.get();
     const auto place = life_->asked.insert(std::move(asked)).first;
     Request request;
@@ -174,8 +171,7 @@ bool House::administer(AdminJob& job) {
     while (life == lives_ && life_ != nullptr && !life_->answered.contains(mine))
         (void)world_.wait_descriptors(kForever);
     if (life != lives_ || life_ == nullptr) return false;
-    job.request = std::move(mine->request);
-    job.answer = std::move(mine->answer);
+    std::swap(*mine, job);
     life_->answered.erase(mine);
     life_->asked.erase(place);
     return true;

@@ -242,6 +242,26 @@ def strict(place):
     expect(not lives(left), "what it had started lives")
 
 
+@case("however many processes are left, in a pool of strict expiry all of them are killed, wherever they are")
+def many_left(place):
+    needs_groups()
+    place.start(STRICT)
+    command = place.begin("exec", "one", "-k", "1h", "--", "sh", "-c",
+                          "i=0; while [ $i -lt 300 ]; do sleep 1000 & i=$((i + 1)); done; " + LEAVES + "exec sleep 1000")
+    left, = told_by(command, "left")
+    group = group_of(left)
+    below = [group / f"below{i}" for i in range(900)]  # all of them are empty, but the last one
+    for one in below:
+        one.mkdir()
+    (below[-1] / "cgroup.procs").write_text(str(left))
+    command.kill()
+    expect_equal(place.run("exec", "one", "-t", "1min", "--", "true"), (0, "", ""))
+    expect(not lives(left), "what it had started lives")
+    for one in below:
+        one.rmdir()
+    expect_equal(place.run("exec", "one", "--", "true"), (0, "", ""))
+
+
 def delegated(place, group, *words):
     """Starts the tool as another user in a group of that user's own."""
     if shutil.which("setpriv") is None:
@@ -312,6 +332,13 @@ def unwritable(place):
         expect_equal(place.run("release", place.run("ls", "leases")[1].split("\n")[1].split()[0])[0], 0)
         expect_equal(command.wait(60), 125)
         expect(not lives(left), "what it had started lives")
+        command = delegated(place, group, "exec", "--tree", "one", "--", "sh", "-c", twice + "exec sleep 1000")
+        left, = told_by(command, "left")
+        os.kill(left, signal.SIGKILL)
+        while pathlib.Path(f"/proc/{left}").exists():  # taken though the command runs on
+            pass
+        command.kill()
+        expect_equal(place.run("exec", "one", "-t", "1min", "--", "true"), (0, "", ""))
         command = delegated(place, group, "exec", "--tree", "one", "--", "sh", "-c", twice + "exec sleep 1000")
         left, = told_by(command, "left")
         command.kill()

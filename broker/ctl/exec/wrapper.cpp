@@ -37,6 +37,8 @@ namespace dibs::ctl::exec {
 namespace {
 
 constexpr int kEndingMs = 100;
+constexpr int64_t kAgainNs = 100 * DIBS_MILLISECOND;
+constexpr int kToldAt = 10;  // attempts to end what has lost its slot
 
 constexpr int kPassedOn[] = {SIGHUP,
                              SIGINT,
@@ -127,10 +129,16 @@ class Wrapper {
         if (is_ending_tree() && tree_->is_group()) watched[2].fd = tree_->events();
         (void)poll(watched.data(), watched.size(), timeout_ms);
         if (lost_ && kill_timeout_ms() == 0) {
-            kill_at_ns_ = INT64_MAX;
+            if (reaps() && ++kills_ == kToldAt && told_lives_on_ == 0) tell_of_rest();
+            kill_at_ns_ = next_kill_ns();
             const bool sent = end_command(SIGKILL);
             if (!sent && told_lives_on_ < 2) tell_lives_on();
         }
+    }
+
+    // Without a group a look at what there is to kill may miss something.
+    [[nodiscard]] int64_t next_kill_ns() const {
+        return reaps() ? after(monotonic_ns(), kAgainNs) : INT64_MAX;
     }
 
     [[nodiscard]] int kill_timeout_ms() const {
@@ -167,7 +175,11 @@ class Wrapper {
     [[nodiscard]] bool end_command(int signal) const {
         if (tree_ == nullptr) return signal_command(signal);
         signal == SIGKILL ? tree_->kill() : tree_->signal(signal);
-        return true;
+        if (!reaps() || status_) return true;
+        const std::vector<uint32_t> found = tree_->processes();
+        const auto command = static_cast<uint32_t>(holder_.pid());
+        const bool missed = std::find(found.begin(), found.end(), command) == found.end();
+        return signal_command(missed ? signal : 0);
     }
 
     // The command is over, and what it has started is not, and has no slot any more.
@@ -180,18 +192,32 @@ class Wrapper {
         if (tree_ == nullptr) return;
         if (watch_ != nullptr && tree_->is_group() && watch_->is_of_tree() &&
             !tree_->await_empty(kEndingMs)) {
-            const std::vector<uint32_t> left = tree_->processes();
+            const std::string left = running();
             if (!left.empty()) {
-                talk("dibs exec: the command has ended and left " + std::to_string(left.size()) +
-                     (left.size() == 1 ? " process running, " : " processes running, ") +
-                     shown(static_cast<pid_t>(left.front())) +
-                     (left.size() == 1 ? "" : " and others") + ": the slot of pool \"" +
+                talk("dibs exec: the command has ended and left " + left + ": the slot of pool \"" +
                      options_.pool.name + "\" is given back when the last one has ended");
             }
             // Closing the session would give it back now.
             [[maybe_unused]] static const LeaseWatch* const left_open = watch_.release();
         }
         tree_.reset();
+    }
+
+    // How many processes of the tree, and one of them; empty: none.
+    [[nodiscard]] std::string running() const {
+        const std::vector<uint32_t> left = tree_->processes();
+        if (left.empty()) return "";
+        return std::to_string(left.size()) +
+               (left.size() == 1 ? " process running, " : " processes running, ") +
+               shown(static_cast<pid_t>(left.front())) + (left.size() == 1 ? "" : " and others");
+    }
+
+    // It was killed, and lives on.
+    void tell_of_rest() const {
+        const std::string left = running();
+        if (left.empty()) return;
+        talk("dibs exec: the command has lost its slot and left " + left +
+             ": KILL has not ended that yet; end it as its user, or as root");
     }
 
     static std::string shown(pid_t pid) {
@@ -244,7 +270,18 @@ class Wrapper {
                 terminal_.take_back();
             }
         }
-        while (status_ && reaps() && waitpid(-1, nullptr, WNOHANG) > 0) {
+        reap_others();
+    }
+
+    // What was left to this process, also while the command runs, whose own end is taken above.
+    void reap_others() const {
+        siginfo_t end = {};
+        const auto is_other = [&] {
+            return end.si_pid != 0 && (status_ || end.si_pid != holder_.pid());
+        };
+        while (reaps() && waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT) == 0 && is_other()) {
+            (void)waitpid(end.si_pid, nullptr, WNOHANG);
+            end = {};
         }
     }
 
@@ -276,7 +313,7 @@ class Wrapper {
         bool sent = true;
         if (!options_.run_on) {
             lost_ = true;
-            kill_at_ns_ = told_ ? INT64_MAX : after(monotonic_ns(), options_.grace_ns);
+            kill_at_ns_ = told_ ? next_kill_ns() : after(monotonic_ns(), options_.grace_ns);
             sent = end_command(told_ ? SIGKILL : SIGTERM);
             (void)end_command(SIGCONT);
         }
@@ -341,6 +378,7 @@ class Wrapper {
     bool killed_ = false;  // the command, by KILL
     bool told_ = false;    // that its slot is being taken
     int told_lives_on_ = 0;
+    int kills_ = 0;  // since the lease is lost
     int64_t kill_at_ns_ = INT64_MAX;
     std::optional<int> status_;
 };

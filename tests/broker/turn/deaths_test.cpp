@@ -5,8 +5,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -128,6 +132,15 @@ class Outlived : public testing::Test {
         bench.now = now;
         bench.turn();
     }
+    void release_from_outside() {
+        const uint64_t lease = core::row_id(bench.core.lease(0).head.generation, 0);
+        bench.core.begin_turn(bench.now);
+        core::TimeNs unused = 0;
+        EXPECT_EQ(bench.core.apply(core::Steer{.kind = core::Steer::Kind::kRelease, .lease = lease},
+                                   &unused),
+                  shm::Reason::kOk);
+        bench.finish();
+    }
 
     Bench bench{kMany};
     shm::Descriptor file;
@@ -170,19 +183,47 @@ TEST_F(Outlived, IsOverAtOnceWhereAChangeIsNotified) {
     EXPECT_EQ(bench.core.session(row).state, shm::SessionState::kFree);
 }
 
+// Nothing is held of it: its row is not to wait for processes that live on.
+TEST_F(Outlived, IsOverOnceItHoldsNothing) {
+    turn_at(1010 * kMs);
+    ASSERT_TRUE(bench.sessions.any_outlived());
+    bench.sessions.look_at_trees(bench.now, [](const Session&) { return true; });
+    EXPECT_TRUE(bench.sessions.any_outlived());
+    bench.sessions.look_at_trees(bench.now, [](const Session&) { return false; });
+    EXPECT_FALSE(bench.sessions.any_outlived());
+    EXPECT_TRUE(bench.deaths.any());
+}
+
+// However many they are: none of them is killed at another client's cost.
+TEST_F(Outlived, IsKilledAFewProcessesATurn) {
+    const std::string folder = testing::TempDir() + "dibs-tree-" + std::to_string(getpid());
+    std::filesystem::create_directory(folder);
+    std::ofstream procs(folder + "/cgroup.procs");
+    for (int none = 5'000'000; none < 5'000'300; ++none)  // no process has such a number
+        procs << none << "\n";
+    procs.close();
+    struct stat about = {};
+    ASSERT_EQ(stat(folder.c_str(), &about), 0);
+    holder.tree.folder = folder;
+    holder.tree.id = about.st_ino;
+    turn_at(1010 * kMs);
+    release_from_outside();
+    int turns = 0;
+    for (; bench.kills.any() && turns < 100; ++turns)
+        bench.turn();
+    std::filesystem::remove_all(folder);
+    EXPECT_EQ(turns, 5);  // four have something to kill, the last one finds no more
+    EXPECT_EQ(bench.core.lease(0).state, shm::LeaseState::kKilling);
+    EXPECT_EQ(bench.core.pool(0).kills_failed_total, 0U);
+}
+
 // "Not known" is not "empty", and what cannot be looked at has not been killed.
 TEST_F(Outlived, LastsWhereItsGroupCannotBeRead) {
     holder.tree.events.reset();
     turn_at(1010 * kMs);
     turn_at(2000 * kMs);
     EXPECT_EQ(bench.core.session(row).state, shm::SessionState::kOutlived);
-    const uint64_t lease = core::row_id(bench.core.lease(0).head.generation, 0);
-    bench.core.begin_turn(bench.now);
-    core::TimeNs unused = 0;
-    EXPECT_EQ(
-        bench.core.apply(core::Steer{.kind = core::Steer::Kind::kRelease, .lease = lease}, &unused),
-        shm::Reason::kOk);
-    bench.finish();
+    release_from_outside();
     bench.turn();
     EXPECT_EQ(bench.core.lease(0).state, shm::LeaseState::kKilling);
     EXPECT_EQ(bench.core.pool(0).kills_failed_total, 1U);
