@@ -48,18 +48,35 @@ bool has_key(const dibs_claim_options& options) {
     return memcmp(options.key, kNoKey, sizeof kNoKey) != 0;
 }
 
+// An offer is accepted now or not at all.
 bool may_wait(const dibs_claim_options& options) {
-    return options.timeout_ns != 0 &&
+    return options.timeout_ns != 0 && options.offer == nullptr &&
            (options.when_busy == DIBS_BUSY_AS_POOL || options.when_busy == DIBS_BUSY_WAIT);
 }
 
-// Of a set without members that are there.
-dibs_completion no_member() {
+// Nobody was asked: no member is there, or none is of the pool that an offer names.
+dibs_completion no_member(int code) {
     dibs_completion end = {};
     end.kind = DIBS_CLAIM_ENDED;
     end.outcome = DIBS_REJECTED;
-    end.code = DIBS_EPOOL;
+    end.code = code;
     return end;
+}
+
+dibs_completion expired() {
+    dibs_completion end = {};
+    end.kind = DIBS_CLAIM_ENDED;
+    end.outcome = DIBS_EXPIRED;
+    return end;
+}
+
+// Of the pool that the offer names, if there is one.
+bool is_offered(Session& session, uint32_t pool, const dibs_claim_options& options) {
+    if (options.offer == nullptr) return true;
+    dibs_pool_limits limits = {};
+    limits.size = sizeof limits;
+    return dibs_describe(static_cast<dibs_session*>(&session), pool, &limits) == DIBS_OK &&
+           strncmp(options.offer->pool, limits.name, sizeof limits.name) == 0;
 }
 
 }  // namespace
@@ -140,51 +157,62 @@ int read_members(Session& session, SetWait& wait) {
     return wait.members != 0 ? DIBS_OK : DIBS_EPOOL;
 }
 
-// A claim in each member that is wanted and has none; with a key in one.
+bool is_for_want_of_room(int code) {
+    return code == DIBS_EFULL || code == DIBS_ELIMIT || code == DIBS_EUNREAD;
+}
+
+// A claim in each member that is wanted and has none; with a key in one. *all is false if there was
+// no room for some: those that wait go on, and the others are tried again.
 int join_members(Session& session,
                  SetWait& wait,
                  const dibs_claim_options& options,
-                 uint64_t until_ns) {
+                 uint64_t until_ns,
+                 bool* all) {
     dibs_claim_options waiting = options;
+    int code = DIBS_OK;
     for (uint32_t at = 0; at < wait.members && !wait.decided; ++at) {
         SetWait::Member& member = wait.member[at];
         if (!member.wanted || member.tag != kNone) continue;
         if (wait.waiting != 0 && has_key(options)) break;
         waiting.timeout_ns = left_of(until_ns);
         uint32_t tag = kNone;
-        const int code = session.submit_claim(member.pool, waiting, 0, tag);
-        if (code != DIBS_OK) return code;
+        code = session.submit_claim(member.pool, waiting, 0, tag);
+        if (code != DIBS_OK) break;
         session.tags[tag].asked_ticks = ticks();
         member.tag = tag;
         ++wait.waiting;
     }
     session.publish();
-    return DIBS_OK;
+    *all = code == DIBS_OK;
+    return is_for_want_of_room(code) && wait.waiting != 0 ? DIBS_OK : code;
 }
 
+// `over_ns` is when the broker's word on the end at `until_ns` is waited for no longer.
 int wait_in_members(Session& session,
                     SetWait& wait,
                     const dibs_claim_options& options,
-                    uint64_t until_ns) {
+                    uint64_t until_ns,
+                    uint64_t over_ns) {
     int code = DIBS_OK;
     while (code == DIBS_OK) {
-        code = join_members(session, wait, options, until_ns);
-        if (code != DIBS_OK || wait.waiting == 0 || wait.decided) break;
-        const int64_t left_ns = with_margin(left_of(until_ns));
-        if (!Wait(session, left_ns).until(Awaited::kSet)) {
-            wait.end = {};
-            wait.end.kind = DIBS_CLAIM_ENDED;
-            wait.end.outcome = DIBS_EXPIRED;
+        if (left_of(over_ns) == 0) {
+            wait.end = expired();
             break;
         }
-        if (wait.decided || wait.waiting == 0) continue;
+        bool all = true;
+        code = join_members(session, wait, options, until_ns, &all);
+        if (code != DIBS_OK || wait.waiting == 0 || wait.decided) break;
+        const int64_t left_ns = left_of(over_ns);
+        const bool woken =
+            Wait(session, all || left_ns < kNetNs ? left_ns : kNetNs).until(Awaited::kSet);
+        if (!woken || wait.decided || wait.waiting == 0) continue;
         code = set_has_changed(session) ? read_members(session, wait) : DIBS_EUNREAD;
     }
     for (uint32_t at = 0; at < wait.members; ++at)
         leave(session, wait, wait.member[at]);
     if (wait.decided) return DIBS_OK;
     if (code != DIBS_EPOOL) return code;
-    wait.end = no_member();
+    wait.end = no_member(DIBS_EPOOL);
     return DIBS_OK;
 }
 
@@ -198,6 +226,8 @@ int claim_of_set(Session& session,
     const uint64_t until_ns = options.timeout_ns == DIBS_FOREVER
                                   ? shm::kNever
                                   : monotonic_ns() + static_cast<uint64_t>(options.timeout_ns);
+    const bool ends = until_ns < shm::kNever - uint64_t{kOutcomeMarginNs};
+    const uint64_t over_ns = ends ? until_ns + uint64_t{kOutcomeMarginNs} : shm::kNever;
     SetWait wait;
     wait.set = set;
     int code = read_members(session, wait);
@@ -205,11 +235,16 @@ int claim_of_set(Session& session,
     dibs_claim_options now = options;
     now.timeout_ns = 0;
     dibs_completion busy = {};  // the first one's answer
-    end = no_member();
+    end = no_member(options.offer == nullptr ? DIBS_EPOOL : DIBS_EOFFEREXPIRED);
     for (uint32_t at = 0; at < wait.members; ++at) {
         SetWait::Member& member = wait.member[at];
-        if (!member.wanted) continue;
-        code = session.claim_of_pool(member.pool, now, with_margin(left_of(until_ns)), end);
+        if (!member.wanted || !is_offered(session, member.pool, options)) continue;
+        const int64_t left_ns = left_of(over_ns);
+        if (left_ns == 0) {
+            end = busy.kind != 0 ? busy : expired();
+            return DIBS_OK;
+        }
+        code = session.claim_of_pool(member.pool, now, left_ns, end);
         if (code != DIBS_OK) return code;
         member.wanted = end.outcome == DIBS_EXPIRED || end.code == DIBS_EBUSY;
         if (!member.wanted && end.outcome != DIBS_REJECTED) return DIBS_OK;
@@ -220,7 +255,7 @@ int claim_of_set(Session& session,
     if (!may_wait(options)) return DIBS_OK;
     session.set_wait = &wait;
     wait.end = busy;
-    code = wait_in_members(session, wait, options, until_ns);
+    code = wait_in_members(session, wait, options, until_ns, over_ns);
     session.set_wait = nullptr;
     if (code != DIBS_OK) return code;
     end = wait.end;

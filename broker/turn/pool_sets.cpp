@@ -37,16 +37,20 @@ void write_if_changed(shm::BoardSet& row, shm::SetPicture picture) {
 
 }  // namespace
 
-// A pool of the same name comes first. A file that is read again is refused then; what a successor
-// reads it cannot refuse.
-void PoolSets::set(std::vector<SetSettings> sets) {
+// A pool of the same name comes first. A file that is read again is refused then, unless the pool
+// has come since; what a successor reads it cannot refuse.
+std::vector<std::string> PoolSets::set(std::vector<SetSettings> sets) {
+    std::vector<std::string> left_out;
     std::erase_if(sets, [&](const SetSettings& set) {
         if (core_.find_pool(set.name) == shm::kNoRow) return false;
-        log::warning("there is a pool \"" + set.name + "\": the set of that name is left out");
+        left_out.push_back("there is a pool \"" + set.name +
+                           "\": the set of that name is left out");
+        log::warning(left_out.back());
         return true;
     });
     sets_ = std::move(sets);
     if (sets_.size() > shm::kSetsMax) sets_.resize(shm::kSetsMax);  // of a copy that has mistakes
+    return left_out;
 }
 
 bool PoolSets::has(std::string_view name) const {

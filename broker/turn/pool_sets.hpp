@@ -24,8 +24,8 @@ class PoolSets {
   public:
     PoolSets(const core::Core& core, BoardSegment& board) : core_(core), board_(board) {}
 
-    // Those of the configuration; published by the next publish().
-    void set(std::vector<SetSettings> sets);
+    // Those of the configuration; published by the next publish(). What is left out, and why.
+    std::vector<std::string> set(std::vector<SetSettings> sets);
     // Behind a change of sets, and of which pools there are. Writes what has changed.
     void publish();
 

@@ -25,7 +25,7 @@ void Turn::set_pools(Config& config, bool takeover) {
         }
         finish_unheard();
     }
-    sets_.set(std::move(config.sets));
+    (void)sets_.set(std::move(config.sets));
 }
 
 // A broker that takes over a served STATE leaves accounts as they are: an administrator may have
@@ -79,7 +79,8 @@ bool Turn::take_configuration() {
         transient_.asked_for(row);
     }
     if (!file_accounts_.step()) return false;
-    sets_.set(std::move(taken_->sets));
+    for (const std::string& why : sets_.set(std::move(taken_->sets)))
+        refused_.push_back(why);
     taken_.reset();
     words_.rules_change();
     publish_all_ = true;

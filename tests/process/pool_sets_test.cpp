@@ -413,6 +413,38 @@ TEST(PoolSet, TakesAParkedLeaseOfAMember) {
     release(client, of_b);
 }
 
+// A member that it cannot wait in, for want of room, does not end the wait in the others.
+TEST(PoolSet, WaitsWhereItHasRoomTo) {
+    const Folder folder;
+    const Dibsd dibsd(folder,
+                      two_pools() + set_of("\"a\", \"b\"") +
+                          "[[pool]]\nname = \"many\"\nkind = \"counted\"\nslots = 7\n");
+    const Attached a(dibsd.socket(), "a");
+    const Attached b(dibsd.socket(), "b");
+    const dibs_completion of_a = a.claim();
+    const dibs_completion of_b = b.claim();
+    dibs_connect_options few = {};
+    few.leases_max = 8;
+    const Attached client(dibsd.socket(), "any", few);
+    uint32_t many = 0;
+    ASSERT_EQ(dibs_pool(client, "many", &many), DIBS_OK);
+    const dibs_claim_options plain = Attached::asking(DIBS_FOREVER);
+    for (int i = 0; i < 7; ++i) {
+        dibs_completion end = {};
+        ASSERT_EQ(dibs_claim(client, many, &plain, &end), DIBS_OK);
+    }
+    auto waits = waiter(client);
+    await_waiting(a, 1);
+    release(a, of_a);
+    const dibs_completion granted = waits.get();
+    ASSERT_EQ(granted.outcome, DIBS_GRANTED);
+    EXPECT_EQ(granted.pool, a.pool());
+    release(client, granted);
+    release(b, of_b);
+    await_rest(a);
+    await_rest(b);
+}
+
 TEST(PoolSet, IsClaimedInCppByItsName) {
     const Folder folder;
     const Dibsd dibsd(folder, two_pools() + set_of("\"b\", \"a\""));
