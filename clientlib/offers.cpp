@@ -281,6 +281,10 @@ int dibs_offer_take(const dibs_offer* offer,
     bool is_something = false;
     bool leaves_some = true;
     for (uint32_t i = 0; i < offer->count; ++i) {
+        if (offer->amounts[i] == 0) {  // the slot has none of it
+            amounts[i] = 0;
+            continue;
+        }
         is_something = is_something || amounts[i] != 0;
         leaves_some = leaves_some && amounts[i] < offer->amounts[i];
     }

@@ -30,7 +30,7 @@ constexpr Shape kPlain = {16, 32};
 constexpr Shape kWithTerms = {40, 96};
 constexpr Shape kWithResources = {20, 44};
 constexpr size_t kParts = kWithResources.root + 20;
-constexpr size_t kAccount = kWithTerms.root + 36;
+constexpr size_t kPayer = kWithTerms.root + 36;
 constexpr size_t kLeast = kWithTerms.root + 40;
 constexpr size_t kMost = kWithTerms.root + 44;
 constexpr size_t kMeta = kWithTerms.root + 52;
@@ -197,7 +197,7 @@ size_t encode_claim(const ClaimContent& content, uint8_t* target) {
         put_options(writer, shape, shape.field(0), content.options, content.option_count);
     if (present[1]) put_strings(writer, shape.field(1), content.labels, content.label_count);
     if (present[2]) put_bytes(writer, shape.field(2), content.body, content.body_size);
-    if (terms != nullptr && terms->account != nullptr) put_string(writer, kAccount, terms->account);
+    if (terms != nullptr && terms->account != nullptr) put_string(writer, kPayer, terms->account);
     if (prefers) put_strings(writer, shape.field(3), terms->prefer, terms->prefer_count);
     if (terms != nullptr && terms->least_count != 0)
         put_strings(writer, kLeast, terms->least, terms->least_count);

@@ -241,6 +241,17 @@ int check_pool(Session& session, uint32_t pool) {
     return pool < session.pools_seen ? DIBS_OK : DIBS_EPOOL;
 }
 
+// The offer, if one is accepted, is of the pool that is claimed.
+int check_offered(Session& session, uint32_t pool, const dibs_claim_options& options) {
+    if (options.offer == nullptr) return DIBS_OK;
+    dibs_pool_limits limits = {};
+    limits.size = sizeof limits;
+    const int code = dibs_describe(static_cast<dibs_session*>(&session), pool, &limits);
+    if (code != DIBS_OK) return code;
+    const char* offered = options.offer->pool;
+    return strncmp(offered, limits.name, sizeof limits.name) == 0 ? DIBS_OK : DIBS_EARGUMENT;
+}
+
 constexpr uint8_t kBusyFlags[] = {0, shm::OpFlag::kWait, shm::OpFlag::kReject, shm::OpFlag::kCold};
 
 }  // namespace
@@ -265,7 +276,8 @@ int Session::submit_claim(uint32_t pool,
                           const dibs_claim_options& options,
                           uint64_t user_data,
                           uint32_t& tag) {
-    const int code = check_claim(options);
+    int code = check_claim(options);
+    if (code == DIBS_OK) code = check_offered(*this, pool, options);
     if (code != DIBS_OK) return code;
     if (options.offer == nullptr || options.least_count != 0) {
         return submit_checked_claim(pool, options, user_data, tag);
@@ -429,7 +441,8 @@ int Session::submit_announce(uint32_t pool,
     if (code == DIBS_OK) code = check_pairs(options.attributes, options.attribute_count);
     const uint64_t named = code == DIBS_OK ? slot_name(pool, options.name) : 0;
     const bool again = offers_name(named);
-    if (code == DIBS_OK && !good_amounts(options.resources, options.resource_count)) {
+    if (code == DIBS_OK && (!good_amounts(options.resources, options.resource_count) ||
+                            options.parts > DIBS_UNITS_MAX)) {
         code = DIBS_EVECTOR;
     }
     const uint64_t more = (again ? 0U : 1U) + uint64_t{options.parts};

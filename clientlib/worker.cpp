@@ -111,7 +111,10 @@ int describe(const Session& session, const shm::Completion& completion, dibs_ass
     if (end > session.sizes.down_payload) return DIBS_EPAYLOAD;
     const uint8_t* payload = session.down_payload + completion.data;
     const auto* texts = reinterpret_cast<const char*>(payload + completion.holder);
-    if (!read_part(texts, completion.tag, out)) return DIBS_EPAYLOAD;
+    if (!read_part(texts, completion.tag, out)) {
+        out.resource_count = 0;
+        return DIBS_EPAYLOAD;
+    }
     return decode_claim(payload, completion.holder, out) ? DIBS_OK : DIBS_EPAYLOAD;
 }
 

@@ -6,7 +6,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "schemas/admin_generated.h"
@@ -26,8 +25,9 @@ struct AdminJob {
     bool waits = false;           // for offers: its answer waits until there are others
     uint64_t waits_until_ns = 0;  // broker time
     uint64_t seen_stamp = 0;      // of the offers that it has looked at
-    // Its conversation has ended, and nobody waits. Writer: the control thread; pairs with nothing.
-    std::atomic<bool> is_abandoned = false;
+    // Its conversation has ended, and nobody waits. By std::atomic_ref; writer: the control thread;
+    // pairs with nothing.
+    bool is_abandoned = false;
 };
 
 }  // namespace dibs

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
@@ -411,7 +412,7 @@ void Conversations::look_for_room(uint64_t number, const Conversation& conversat
 void Conversations::forget(std::map<uint64_t, Conversation>::iterator gone) {
     if (gone->second.subscriber) exchange_.events().subscribe(false);
     if (gone->second.job != nullptr)
-        gone->second.job->is_abandoned.store(true, std::memory_order_relaxed);
+        std::atomic_ref(gone->second.job->is_abandoned).store(true, std::memory_order_relaxed);
     const bool recorded = gone->first == recorder_;
     all_.erase(gone);
     if (recorded) recorder_gone();

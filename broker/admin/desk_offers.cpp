@@ -2,6 +2,7 @@
 // idle.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "broker/admin/desk.hpp"
@@ -117,7 +118,7 @@ void Desk::offers(AdminJob& job) const {
 }
 
 bool Desk::look_again(AdminJob& job) const {
-    if (job.is_abandoned.load(std::memory_order_relaxed)) return true;
+    if (std::atomic_ref(job.is_abandoned).load(std::memory_order_relaxed)) return true;
     const bool is_there =
         sets_.has(job.request.pool) || core_.find_pool(job.request.pool) != shm::kNoRow;
     const bool stays =
@@ -171,11 +172,22 @@ void Desk::inspect(AdminJob& job) const {
     const uint64_t id = job.request.id;
     uint32_t pool = shm::kNoRow;
     if (!pool_of(job, &pool)) return;
+    // A claim that has waited again has a lease of the number that its ended one had.
+    const auto lives_again = [&](const core::EndedLease& ended) {
+        for (uint32_t row = 0; id == 0 && row < core_.leases_max(); ++row) {
+            const shm::LeaseRow& lease = core_.lease(row);
+            const bool is_it =
+                lease.state != shm::LeaseState::kFree && lease.arrival == ended.number;
+            if (is_it && sees(job, lease.session)) return true;
+        }
+        return false;
+    };
     if (job.request.cursor == 0 && (id != 0 || job.request.number != 0)) {
         const core::EndedLease* ended = core::Look::ended_lease(core_, id, job.request.number);
         const bool is_there = ended != nullptr && age(ended->ended_ns) <= ended_leases_for_ns_ &&
                               (pool == shm::kNoRow || pool == ended->pool);
-        if (is_there) return job.answer.leases.push_back(ended_row(job, *ended));
+        if (is_there && !lives_again(*ended))
+            return job.answer.leases.push_back(ended_row(job, *ended));
     }
     if (id == 0 && job.request.number != 0) return leases(job);
     const uint32_t row = core::row_of(id);

@@ -1,5 +1,6 @@
 // broker/turn/worker_operations.cpp -- translates what workers submit into commands of the core.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
 
 #include "broker/turn/operations.hpp"
@@ -60,8 +61,10 @@ void Operations::announce(Session& session,
     } else {  // announced again: the slot keeps the room that it has
         session.free_room(command.room, lines, 0);
     }
-    session.slots += command.parts - room.parts;
-    room.parts = command.parts;
+    // Parts that are there keep their credit, also where there may be fewer from now on.
+    const uint32_t parts = std::max(command.parts, core_.slot(row_of(decisions[first].id)).parts);
+    session.slots += parts - room.parts;
+    room.parts = parts;
     if ((entry.flags & OpFlag::kQuiet) != 0) silenced_.push_back(static_cast<uint32_t>(first));
 }
 

@@ -43,6 +43,7 @@ void Writer::announce_vector(Step& step) {
     const auto& resources = model().pools[player_->pool_row(step.pool)].vector;
     if (resources.empty() && dice_.percent(98)) return;
     step.announce.parts = dice_.one_of<uint32_t>({0, 1, 2, 3, 8, 8});
+    if (dice_.percent(2)) step.announce.parts = 257;
     if (dice_.percent(40)) return;
     for (const auto& [name, amount] : resources) {
         if (dice_.percent(10)) continue;

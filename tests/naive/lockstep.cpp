@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -147,6 +148,7 @@ class Lockstep {
     [[nodiscard]] std::string left_to_pass(bool same_turn) const;
     bool compare(size_t step);
     [[nodiscard]] std::string offers_difference(uint32_t pool, size_t step) const;
+    [[nodiscard]] std::string stamp_difference(uint32_t pool);
     bool disagree(size_t step, const std::string& what);
 
     const Journal& journal_;
@@ -165,6 +167,8 @@ class Lockstep {
     bool hits_are_lost_ = false;
     Statements statements_;
     TurnRecord record_;
+    // By pool, since the last restart: the last stamp of its offers, and those.
+    std::map<uint32_t, std::pair<uint64_t, std::vector<core::Offer>>> offered_;
     std::optional<Disagreement> found_;
 };
 
@@ -242,6 +246,7 @@ void Lockstep::open_turn(TimeNs now) {
 // Another core over the same bytes.
 void Lockstep::attach() {
     coverage_->restarts += 1;
+    offered_.clear();
     real_.emplace(bytes_.span());
 }
 
@@ -377,6 +382,8 @@ bool Lockstep::compare(size_t step) {
         if (!differs.empty()) return disagree(step, who + differs);
         const std::string offered = offers_difference(pool, step);
         if (!offered.empty()) return disagree(step, who + offered);
+        const std::string stamped = stamp_difference(pool);
+        if (!stamped.empty()) return disagree(step, who + stamped);
         if (parkable_of(*real_, pool) != naive_.parkable_of(pool)) {
             return disagree(step, who + "has other leases that may be parked, or in another order");
         }
@@ -403,6 +410,13 @@ bool Lockstep::compare(size_t step) {
     return true;
 }
 
+bool are_same(const std::vector<core::Offer>& some, const std::vector<core::Offer>& others) {
+    const auto same = [](const core::Offer& one, const core::Offer& other) {
+        return one.slot == other.slot && one.room == other.room;
+    };
+    return std::equal(some.begin(), some.end(), others.begin(), others.end(), same);
+}
+
 // What is offered, also to who wants something that depends on the step.
 std::string Lockstep::offers_difference(uint32_t pool, size_t step) const {
     const auto& resources = naive_.model().pools[pool].vector;
@@ -425,13 +439,22 @@ std::string Lockstep::offers_difference(uint32_t pool, size_t step) const {
     const shm::Reason reason =
         core::Look::offers(*real_, {pool, least, most, step, shm::kNoRow}, &found, &unused);
     if (reason != shm::Reason::kOk) return "refuses to say what it offers";
-    const auto same = [](const core::Offer& one, const core::Offer& other) {
-        return one.slot == other.slot && one.room == other.room;
-    };
     const std::vector<core::Offer> expected = naive_.offers(pool, least, most, step);
-    const bool agree =
-        std::equal(found.begin(), found.end(), expected.begin(), expected.end(), same);
-    return agree ? "" : "offers something else, or in another order";
+    return are_same(found, expected) ? "" : "offers something else, or in another order";
+}
+
+// Who waits for other offers is answered when the stamp is another one.
+std::string Lockstep::stamp_difference(uint32_t pool) {
+    if (naive_.model().pools[pool].vector.empty()) return {};
+    const uint64_t stamp = core::Look::offers_stamp(*real_, pool);
+    std::vector<core::Offer> offers;
+    uint64_t unused = 0;
+    (void)core::Look::offers(*real_, {pool, {}, {}, 0, shm::kNoRow}, &offers, &unused);
+    const auto known = offered_.find(pool);
+    const bool lies = known != offered_.end() && known->second.first == stamp &&
+                      !are_same(known->second.second, offers);
+    offered_[pool] = {stamp, std::move(offers)};
+    return lies ? "offers something else under the same stamp" : "";
 }
 
 bool Lockstep::disagree(size_t step, const std::string& what) {

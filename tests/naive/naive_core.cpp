@@ -62,6 +62,7 @@ void NaiveCore::decide(bool last_pass) {
 // (dibs.h: reject, cold, now) has its end. As it waits no more, it keeps nobody waiting.
 void NaiveCore::pass_in_order(uint32_t pool) {
     bool somebody_waits = false;
+    uint64_t passed_over = 0;
     held_back_.clear();
     for (const uint64_t number : order_of(pool)) {
         const Claim& claim = m_.claims.at(number);
@@ -69,12 +70,14 @@ void NaiveCore::pass_in_order(uint32_t pool) {
         if (!can_be_served(claim)) collect_for(claim);
         if (can_be_served(claim)) {
             serve(number);
-        } else if (!claim.is_impatient) {
+        } else if (claim.is_impatient && !somebody_waits) {
+            reject_impatient(number);
+        } else {
             somebody_waits = true;
+            if (passed_over++ == 32) break;
+            if (claim.is_impatient) continue;
             if (!holds_back_some(claim)) break;
             held_back_.push_back(claim.least);
-        } else if (!somebody_waits) {
-            reject_impatient(number);
         }
     }
     held_back_.clear();

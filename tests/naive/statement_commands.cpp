@@ -405,7 +405,9 @@ void Statements::died(uint32_t session) {
 // What it held is held by those that have outlived it: as where its holder is killed.
 void Statements::outlived(uint32_t session) {
     for (auto& [number, claim] : claims_) {
-        if (claim.phase == ClaimPhase::kLeased && claim.holder == session) claim.is_killed = true;
+        if (claim.phase != ClaimPhase::kLeased || claim.holder != session) continue;
+        claim.is_killed = true;
+        claim.may_park = false;  // nobody takes it again
     }
 }
 

@@ -59,7 +59,13 @@ void NaiveCore::take_vectors(Claim& claim, const core::Claim& command) const {
     if (!claim.wants_part) return;
     claim.least = *vector_of(command.pool, command.least);
     claim.most = command.most.empty() ? claim.least : *vector_of(command.pool, command.most);
-    claim.offer = command.offer;
+    if (command.offer == 0) return;
+    // S3.5: of a slot that is there. One that comes later in the turn was offered to nobody.
+    const bool is_there = std::any_of(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
+        const Slot& slot = entry.second;
+        return slot.pool == command.pool && !slot.part_of && slot.number + 1 == command.offer;
+    });
+    claim.offer = is_there ? command.offer : UINT32_MAX;
 }
 
 // S3.11: what no part has.
@@ -178,13 +184,15 @@ bool NaiveCore::must_answer(uint64_t id) const {
 }
 
 // "A claim that waits holds back the slots that it could use, if nobody had anything of them: one
-// for whole slots all of them; the pass goes on behind at most 32 for parts."
+// for whole slots all of them."
 bool NaiveCore::holds_back_some(const Claim& claim) const {
     const bool counted = m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted;
-    return !counted && claim.wants_part && may_have_part(claim.pool) && held_back_.size() < 32;
+    return !counted && claim.wants_part && may_have_part(claim.pool);
 }
 
+// "A claim for a part holds back the slots that give parts and whose capacity has its minimum."
 bool NaiveCore::is_held_back(const Slot& slot) const {
+    if (slot.parts_max == 0) return false;
     return std::any_of(held_back_.begin(), held_back_.end(), [&](const Vector& least) {
         return std::equal(
             least.begin(), least.end(), slot.capacity.begin(), [](uint64_t want, uint64_t has) {
@@ -205,7 +213,7 @@ Reason NaiveCore::announced_vector_refusal(const core::Announce& announce,
         return announce.resources.empty() && announce.parts == 0 ? Reason::kOk : Reason::kVector;
     }
     const std::optional<Vector> capacity = vector_of(announce.pool, announce.resources);
-    if (!capacity) return Reason::kVector;
+    if (!capacity || announce.parts > 256) return Reason::kVector;
     if (existing == nullptr || announce.resources.empty()) return Reason::kOk;
     const Vector free = free_of(*existing);
     for (size_t at = 0; at < free.size(); ++at) {

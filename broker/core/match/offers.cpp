@@ -31,13 +31,17 @@ struct Rank {
     }
 };
 
-Rank rank_of(const Offer& offer, const Vector& most, const shm::PoolRow& pool, uint64_t seed) {
+Rank rank_of(const Offer& offer,
+             const Vector& most,
+             const shm::SlotVectorRow& slot,
+             uint64_t seed) {
     Rank rank{false, 0, permuted(offer.slot, seed)};
-    for (uint32_t at = 0; at < pool.resources_count; ++at) {
+    for (size_t at = 0; at < most.size(); ++at) {
         const uint64_t has = offer.room[at];
         rank.is_smaller = rank.is_smaller || has < most[at];
+        if (slot.capacity[at] == 0) continue;
         const uint64_t apart = has < most[at] ? most[at] - has : has - most[at];
-        rank.distance += std::min(apart * 1000 / pool.capacity[at], kFar);  // apart <= 2^53
+        rank.distance += std::min(apart * 1000 / slot.capacity[at], kFar);  // apart <= 2^53
     }
     return rank;
 }
@@ -49,28 +53,42 @@ bool has_at_least(const Offer& offer, const Vector& least) {
         });
 }
 
+// Something of every resource that the slot has.
+bool is_some(const Offer& offer, const shm::SlotVectorRow& slot) {
+    bool has_any = false;
+    for (size_t at = 0; at < offer.room.size(); ++at) {
+        if (offer.room[at] == 0 && slot.capacity[at] != 0) return false;
+        has_any = has_any || offer.room[at] != 0;
+    }
+    return has_any;
+}
+
 }  // namespace
 
-// Whatever changes offers changes it, and nothing else does: equal stamps of one broker mean equal
-// offers. Of another broker it is another one.
+// Whatever changes offers changes it: equal stamps of one broker mean equal offers. Of another
+// broker it is another one.
 uint64_t Vectors::offers_stamp(uint32_t pool) const {
     const bool waits = matcher().next_claim(pool) != kNoRow;
     const bool drains = pools().draining(pool);
-    return (state.head->epoch << 40U) + offer_changes[pool] * 4 + (waits ? 2U : 0U) +
-           (drains ? 1U : 0U);
+    const bool may = may_grant_part(pool);
+    const bool has_row = pools().slot_rows_left(kNoRow) != 0;
+    return (state.head->epoch << 40U) + offer_changes[pool] * 16 + (may ? 8U : 0U) +
+           (has_row ? 4U : 0U) + (waits ? 2U : 0U) + (drains ? 1U : 0U);
 }
 
-// S3.4, S3.11. What waits has a right to the room before an accept has, so nothing is offered then.
+// S3.4, S3.11. What waits has a right to the room before an accept has, so nothing is offered then,
+// nor what no accept would be granted. Where no slot row is left, a part that ends leaves its own.
 std::vector<Offer> Vectors::all_offers(uint32_t pool_row) const {
-    const shm::PoolRow& pool = state.pools[pool_row];
     std::vector<Offer> offers;
     if (pools().draining(pool_row) || matcher().next_claim(pool_row) != kNoRow) return offers;
+    if (!may_grant_part(pool_row)) return offers;
     std::vector<uint32_t> place(state.slots.size());  // slot → its place there + 1
+    std::vector<bool> has_row(state.slots.size(), pools().slot_rows_left(kNoRow) != 0);
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
         const shm::SlotRow& slot = state.slots[row];
         if (slot.state == SlotState::kFree || slot.pool != pool_row) continue;
         if (slot.part_of != kNoRow || is_stopped(slot)) continue;
-        offers.push_back({slot.number, {}});
+        offers.push_back({slot.number, {}, row});
         place[row] = static_cast<uint32_t>(offers.size());
         if (!parts_index->is_open(row)) continue;
         std::copy(std::begin(state.slot_vectors[row].amount),
@@ -81,15 +99,16 @@ std::vector<Offer> Vectors::all_offers(uint32_t pool_row) const {
          lease = leases().expired_leases.next(lease)) {
         for (uint32_t slot = state.leases[lease].first_slot; slot != kNoRow;
              slot = state.slots[slot].holder_next) {
-            const uint32_t at = place[whole_of(state.slots[slot], slot)];
+            const uint32_t whole = whole_of(state.slots[slot], slot);
+            const uint32_t at = place[whole];
             if (at == 0) continue;
+            if (whole != slot) has_row[whole] = true;
             for (size_t resource = 0; resource < shm::kResourcesMax; ++resource)
                 offers[at - 1].room[resource] += state.slot_vectors[slot].amount[resource];
         }
     }
     std::erase_if(offers, [&](const Offer& offer) {
-        const auto end = offer.room.begin() + pool.resources_count;
-        return std::find(offer.room.begin(), end, 0U) != end;
+        return !has_row[offer.row] || !is_some(offer, state.slot_vectors[offer.row]);
     });
     std::sort(offers.begin(), offers.end(), [](const Offer& one, const Offer& other) {
         return one.slot < other.slot;
@@ -116,8 +135,11 @@ Reason Vectors::offers(const OffersQuery& query,
         Vector most;
         (void)read_both(claim, &least, &most);
         std::erase_if(*found, [&](const Offer& offer) { return !has_at_least(offer, least); });
+        const auto rank = [&](const Offer& offer) {
+            return rank_of(offer, most, state.slot_vectors[offer.row], query.seed);
+        };
         std::sort(found->begin(), found->end(), [&](const Offer& one, const Offer& other) {
-            return rank_of(one, most, pool, query.seed) < rank_of(other, most, pool, query.seed);
+            return rank(one) < rank(other);
         });
     }
     if (found->size() > query.count) found->resize(query.count);

@@ -18,6 +18,7 @@ namespace dibs::core {
 struct Offer {
     uint32_t slot = 0;                                // its number
     std::array<uint64_t, shm::kResourcesMax> room{};  // by the pool's order of its resources
+    uint32_t row = 0;                                 // the slot's
 };
 
 // Both vectors empty: whatever there is, by slot number. Else as those of a claim: none has less

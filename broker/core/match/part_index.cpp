@@ -46,13 +46,15 @@ const Vector& PartIndex::smallest(uint32_t pool) {
     for (uint32_t row = 0; row < state_.slots.size(); ++row) {
         const shm::SlotRow& slot = state_.slots[row];
         if (slot.pool != pool || slot.part_of != kNoRow || slot.state == SlotState::kFree) continue;
+        const bool has_parts = slot.parts_max != 0;
         for (size_t at = 0; at < least.size(); ++at)
-            least[at] = std::min(least[at], state_.slot_vectors[row].capacity[at]);
+            least[at] = std::min(least[at], has_parts ? state_.slot_vectors[row].capacity[at] : 0);
     }
     return least;
 }
 
 bool PartIndex::is_held_back(uint32_t row, std::span<const Vector> wants) const {
+    if (state_.slots[row].parts_max == 0) return false;
     Vector capacity;
     std::copy_n(state_.slot_vectors[row].capacity, capacity.size(), capacity.begin());
     return std::any_of(

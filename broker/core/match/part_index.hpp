@@ -37,11 +37,12 @@ class PartIndex {
     [[nodiscard]] uint32_t best(uint32_t pool, const Vector& least, const Vector& most);
     // A part has: whether its worker has answered. True: it has become so or has ceased to be.
     bool part_changes(uint32_t part);
-    // A slot of the pool has come or gone, or has another capacity.
+    // A slot of the pool has come or gone, or has another capacity, or may have other parts.
     void capacity_changes(uint32_t pool) { smallest_[pool].reset(); }
-    // The least that any slot of the pool has of each resource.
+    // The least that a part can have of any slot of the pool, of each resource: 0 where a slot has
+    // no parts.
     [[nodiscard]] const Vector& smallest(uint32_t pool);
-    // Somebody who wants at least that could use the slot, if nobody had anything of it.
+    // Somebody who wants a part of at least that could use the slot, if nobody had anything of it.
     [[nodiscard]] bool is_held_back(uint32_t slot, std::span<const Vector> wants) const;
     // A pool begins, or goes.
     void forget(uint32_t pool);

@@ -13,6 +13,9 @@ namespace dibs::core {
 
 namespace ClaimFlag = shm::ClaimFlag;
 
+// Claims that a pass goes on behind: it is bounded, however many wait.
+constexpr uint32_t kPassedOverMax = 32;
+
 bool Matcher::pass() {
     if (book()) book()->is_passing = book()->has_passed = true;
     for (uint32_t pool = turn().dirty.first(0); pool != kNoRow;
@@ -42,6 +45,7 @@ bool Matcher::pass_over(uint32_t pool) {
 
 bool Matcher::serve_in_order(uint32_t pool) {
     uint32_t last = kNoRow;  // that was passed over
+    uint32_t passed_over = 0;
     for (uint32_t claim = next_claim(pool); claim != kNoRow; claim = next_behind(pool, last)) {
         if (turn().full()) return false;
         const uint32_t units = state.claims[claim].units;
@@ -56,8 +60,9 @@ bool Matcher::serve_in_order(uint32_t pool) {
             serve(claim);
         } else if (!waits && last == kNoRow) {
             end_impatient(claim);
-        } else if (!waits || vectors().hold_back(claim)) {
+        } else if (passed_over < kPassedOverMax && (!waits || vectors().hold_back(claim))) {
             last = claim;
+            ++passed_over;
         } else {
             break;
         }

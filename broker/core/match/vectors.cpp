@@ -210,11 +210,16 @@ bool Vectors::is_offered(uint32_t claim, uint32_t slot) const {
            state.slots[slot].number == wanted.offer - 1;
 }
 
-// But for a slot that has room.
-bool Vectors::may_have_part(uint32_t pool) {
+// But for a slot row, and a slot that has room.
+bool Vectors::may_grant_part(uint32_t pool) const {
     if (!free_rows().lease_row_left()) return false;
     const shm::PoolRow& row = state.pools[pool];
-    if (row.kind == shm::PoolKind::kWorker && !may_ask(row, 1)) return false;
+    return row.kind != shm::PoolKind::kWorker || may_ask(row, 1);
+}
+
+// But for a slot that has room.
+bool Vectors::may_have_part(uint32_t pool) {
+    if (!may_grant_part(pool)) return false;
     if (pools().slot_rows_left(kNoRow) != 0) return true;
     lacked_slot_row = true;
     return false;

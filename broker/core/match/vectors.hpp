@@ -93,6 +93,7 @@ struct Vectors : Module<Vectors> {
     [[nodiscard]] bool is_offered(uint32_t claim, uint32_t slot) const;
     [[nodiscard]] std::vector<Offer> all_offers(uint32_t pool) const;  // by slot number
     [[nodiscard]] bool fits(uint32_t claim, const Vector& free) const;
+    [[nodiscard]] bool may_grant_part(uint32_t pool) const;
     [[nodiscard]] bool may_have_part(uint32_t pool);
     void set_capacity(uint32_t slot, const Vector& capacity);
     void join_worker(shm::SlotRow& part, uint32_t row, const shm::SlotRow& whole);

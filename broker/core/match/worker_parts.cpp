@@ -13,17 +13,12 @@
 
 namespace dibs::core {
 
-namespace {
-
-// A pass is bounded, however many claims wait.
-constexpr size_t kHoldBackMax = 32;
-
-}  // namespace
-
 Reason Vectors::announce_refusal(const Announce& command, uint32_t existing) const {
     if (!has_resources(state.pools[command.pool])) {
         return command.resources.empty() && command.parts == 0 ? Reason::kOk : Reason::kVector;
     }
+    // Withdrawn, the slot may lose all its parts by one command.
+    if (command.parts > shm::kUnitsMax) return Reason::kVector;
     Vector capacity;
     if (!read(command.pool, command.resources, &capacity)) return Reason::kVector;
     if (existing == kNoRow || command.resources.empty()) return Reason::kOk;
@@ -39,6 +34,7 @@ void Vectors::fill_announced(uint32_t row, const Announce& command) {
     if (!has_resources(state.pools[command.pool])) return;
     matcher().touch(command.pool);
     put(edit().row(state.slots[row], 1U << 1U).parts_max, command.parts);
+    parts_index->capacity_changes(command.pool);
     if (command.resources.empty()) return slot_changes(row);
     Vector capacity;
     const bool is_sound = read(command.pool, command.resources, &capacity);
@@ -73,6 +69,7 @@ void Vectors::part_changes(uint32_t row) {
     if (!parts_index->part_changes(row)) return;
     parts_index->change(state.slots[row].part_of);
     matcher().touch(state.slots[row].pool);
+    ++offer_changes[state.slots[row].pool];
 }
 
 void Vectors::join_unheld(uint32_t whole) {
@@ -93,7 +90,6 @@ bool Vectors::hold_back(uint32_t row) {
     const shm::PoolRow& pool = state.pools[claim.pool];
     if (pool.kind != shm::PoolKind::kWorker || !has_resources(pool)) return false;
     if (!wants_part(claim) || !may_have_part(claim.pool)) return false;
-    if (held_back.size() == kHoldBackMax) return false;
     Vector least;
     std::copy(std::begin(state.claim_vectors[row].least),
               std::end(state.claim_vectors[row].least),

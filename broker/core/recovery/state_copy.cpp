@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "broker/core/store/arena.hpp"
+#include "broker/core/store/row_states.hpp"
 
 namespace dibs::core {
 

@@ -51,9 +51,10 @@ class EndedLeases {
         next_ = next_ + 1 < ring_.size() ? next_ + 1 : 0;
         return place;
     }
-    // By id, or by number where that is 0; null: it is not known.
+    // By id, or by number where that is 0, of several that had it the last; null: it is not known.
     [[nodiscard]] const EndedLease* find(uint64_t id, uint64_t number) const {
-        for (const EndedLease& lease : ring_) {
+        for (size_t age = 1; age <= ring_.size(); ++age) {
+            const EndedLease& lease = ring_[(next_ + ring_.size() - age) % ring_.size()];
             if (lease.id != 0 && (id != 0 ? lease.id == id : lease.number == number)) return &lease;
         }
         return nullptr;

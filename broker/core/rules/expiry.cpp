@@ -107,7 +107,10 @@ void Leases::outlive(uint32_t row) {
     if (state.pools[found.pool].mode == ExpiryMode::kStrict) return kill_holder(row);
     if (found.mode == ExpiryMode::kStrict) return;  // it is one already
     parking().lease_moves(row);                     // nobody takes it again
-    if (found.state == LeaseState::kExpired) expired_leases.remove(found.pool, row);
+    if (found.state == LeaseState::kExpired) {
+        expired_leases.remove(found.pool, row);
+        vectors().expired_room_changes(found.pool);
+    }
     shm::LeaseRow& lease = edit().row(found, 0x7U);
     put(lease.mode, ExpiryMode::kStrict);
     put(lease.flags, lease.flags & ~uint32_t{shm::LeaseFlag::kByWord});

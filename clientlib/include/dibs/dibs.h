@@ -475,10 +475,11 @@ typedef struct dibs_claim_options {
     // And at most so much, where the slot has it; null: as `least`.
     const char* const* most;
     size_t most_count;
-    // Accepts this offer, of the pool that is claimed: a part of its slot, now or not at all,
-    // whatever timeout_ns says; `least` null: all that it says. DIBS_EOFFEREXPIRED if that is not
-    // there any more, or claims wait for it; at once, without asking, if it is more than the offer
-    // has. It must live until the claim has been submitted.
+    // Accepts this offer, of the pool that is claimed, else DIBS_EARGUMENT, or of one of the set
+    // that is: a part of its slot, now or not at all, whatever timeout_ns says; `least` null: all
+    // that it says. DIBS_EOFFEREXPIRED if that is not there any more, or claims wait for it; at
+    // once, without asking, if it is more than the offer has, or of no pool of the set. It must
+    // live until the claim has been submitted.
     const dibs_offer* offer;
     // For who inspects the claim or its lease, unread by the broker: at most DIBS_META_MAX bytes,
     // none of them a control character, else DIBS_EPAYLOAD. Null = none.
@@ -597,7 +598,8 @@ typedef struct dibs_completion {
 //   cancelled  one of the claims was cancelled from outside (dibs cancel)
 // A claim with a key waits in one member alone, the first that was busy, because a key has one
 // claim at a time. A claim that brings a payload writes it once for each member: DIBS_EFULL where
-// up_payload has no room, or submission_entries no line, for all of them.
+// up_payload has no room, or submission_entries no line, for any of them; with room for some it
+// waits in those.
 DIBS_API int dibs_claim(dibs_session* session,
                         uint32_t pool,
                         const dibs_claim_options* options,
@@ -970,8 +972,8 @@ struct dibs_announce_options {
     // DIBS_ESTATE.
     const char* const* resources;
     size_t resource_count;  // at most DIBS_RESOURCES_MAX
-    // How many parts of it there may be at a time; 0: it is leased as a whole alone. Each takes as
-    // much of the session's credit as a slot does.
+    // How many parts of it there may be at a time, at most DIBS_UNITS_MAX, else DIBS_EVECTOR; 0: it
+    // is leased as a whole alone. Each takes as much of the session's credit as a slot does.
     uint32_t parts;
     uint32_t reserved;
 };
@@ -1316,8 +1318,9 @@ typedef struct dibs_offers_query {
 
 // Fills at most `count` offers, 1 to DIBS_OFFERS_MAX, and returns how many there are; 0: none, when
 // the time is over. *stamp (null = unwanted) is another one whenever others are offered. Nothing is
-// offered while claims wait in the pool, or while it, or the broker, drains. An offer is no
-// promise: dibs_claim_options.offer. DIBS_EPOOL; DIBS_ENEGATIVE; DIBS_EVECTOR (a text without "=");
+// offered while claims wait in the pool, while it, or the broker, drains, or while no accept would
+// be granted: no row is left, or as many workers are asked as may be. An offer is no promise:
+// dibs_claim_options.offer. DIBS_EPOOL; DIBS_ENEGATIVE; DIBS_EVECTOR (a text without "=");
 // DIBS_ESTATE: no such resources, or more than a slot has, and the error text says which.
 DIBS_API int dibs_offers(const dibs_connect_options* options,
                          const dibs_offers_query* query,
@@ -1326,8 +1329,8 @@ DIBS_API int dibs_offers(const dibs_connect_options* options,
                          uint64_t* stamp);
 
 // What to accept of an offer, at most `most` (texts as of a claim): *taken has that much. Where
-// nothing would be left of some resource, that is the whole offer, since nobody could have the
-// rest. DIBS_EVECTOR: nothing of it, or no amounts of its resources.
+// nothing would be left of some resource that it has, that is the whole offer, since nobody could
+// have the rest. DIBS_EVECTOR: nothing of it, or no amounts of its resources.
 DIBS_API int dibs_offer_take(const dibs_offer* offer,
                              const char* const* most,
                              size_t most_count,
@@ -1356,7 +1359,7 @@ typedef struct dibs_inspection {
     uint64_t amounts[DIBS_RESOURCES_MAX];
     char pool[DIBS_NAME_MAX + 1];
     char account[DIBS_NAME_MAX + 1];
-    char state[16];  // live, grace, expired, revoking, killing, parked, unkillable, ended
+    char state[16];  // live, grace, expired, revoking, killing, parked, unkillable, outlived, ended
     char meta[DIBS_META_MAX + 1];
 } dibs_inspection;
 
