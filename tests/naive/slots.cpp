@@ -179,9 +179,9 @@ Reason NaiveCore::announce_refusal(const core::Announce& announce, const Slot* e
     if (pool.kind == shm::PoolKind::kCounted) return Reason::kState;
     if (existing != nullptr && existing->session != announce.session) return Reason::kNameInUse;
     if (announce.attributes.size() > pool.attributes_max) return Reason::kPayload;
-    if (by_account(announce.pool) && !labels_are_sound(announce.labels)) return Reason::kPayload;
     const Reason wrong = announced_vector_refusal(announce, existing);
     if (wrong != Reason::kOk) return wrong;
+    if (by_account(announce.pool) && !labels_are_sound(announce.labels)) return Reason::kPayload;
     if (existing == nullptr && slot_rows_used() >= limits_.slots) return Reason::kTablesFull;
     if (blocks_for(announce.attributes.size()) > arena_free()) return Reason::kArenaFull;
     return Reason::kOk;
