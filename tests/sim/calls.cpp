@@ -11,10 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdlib>
+#include <optional>
 
 #include "tests/sim/house.hpp"
 #include "tests/sim/world.hpp"
@@ -66,6 +69,23 @@ long send_signal(World& here, int lifeline, int signal) {
 }
 
 }  // namespace
+
+namespace dibs {
+
+using Uids = std::optional<std::array<uint32_t, 3>>;
+Uids real_uids_now(uint32_t pid, int pidfd) __asm__("__real__ZN4dibs8uids_nowEji");
+Uids uids_now_here(uint32_t pid, int pidfd) __asm__("__wrap__ZN4dibs8uids_nowEji");
+
+// The world has no /proc.
+Uids uids_now_here(uint32_t pid, int pidfd) {
+    World* here = world();
+    if (here == nullptr) return real_uids_now(pid, pidfd);
+    const sim::Task* owner = here->owner(pidfd);
+    if (owner == nullptr) return std::nullopt;
+    return std::array{owner->uid, owner->uid, owner->uid};
+}
+
+}  // namespace dibs
 
 extern "C" {
 
