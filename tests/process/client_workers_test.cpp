@@ -189,8 +189,11 @@ TEST(Work, TravelsInPartsOfOneSlot) {
     EXPECT_EQ(dibs_ready(worker, parts[1], rounds[1], DIBS_FOREVER), DIBS_OK);
     client.await([](const auto& pool) { return pool.idle == 1 && pool.leased == 0; });
 
-    // More parts than this session has completions for, and more than the slot's parts have.
-    options.parts = 1000;
+    // More parts than a slot may have, than this session has completions for, and more than the
+    // slot's parts have.
+    options.parts = 257;
+    EXPECT_EQ(dibs_announce(worker, worker.pool(), &options, DIBS_FOREVER, &slot), DIBS_EVECTOR);
+    options.parts = 256;
     EXPECT_EQ(dibs_announce(worker, worker.pool(), &options, DIBS_FOREVER, &slot), DIBS_ENOROOM);
     has[0] = "swap=1";
     options.parts = 2;

@@ -59,10 +59,11 @@
 // open sessions of their own (a handshake takes about 0.3 ms). Exempt, callable from any thread at
 // any time: dibs_version, dibs_strerror, the functions dibs_…_name, and what opens something of its
 // own: dibs_connect, dibs_events_open, dibs_dump, dibs_load, dibs_account_set, dibs_account_reset,
-// dibs_account_delete, dibs_report, dibs_pull; what only computes: dibs_keepalive_next; and, from
-// any thread as long as the session is open: dibs_snapshot, dibs_pool_totals, dibs_pool_latency,
-// dibs_reported_latency, dibs_account_share, dibs_fd. The library starts no thread, installs no
-// signal handler and raises no signal; a signal does not end a wait.
+// dibs_account_delete, dibs_report, dibs_pull, dibs_offers, dibs_inspect; what only computes:
+// dibs_keepalive_next, dibs_offer_take; and, from any thread as long as the session is open:
+// dibs_snapshot, dibs_pool_totals, dibs_pool_latency, dibs_reported_latency, dibs_account_share,
+// dibs_fd. The library starts no thread, installs no signal handler and raises no signal; a signal
+// does not end a wait.
 //
 // Fork. A child does not inherit a session: every function that is given one answers DIBS_EFORK
 // there, and dibs_close only gives back the child's copy. The parent's session is not affected.
@@ -261,6 +262,8 @@ DIBS_API int dibs_end_code(dibs_session* session);
 // ---- Pools. Read from memory that the broker publishes: no system call, no round trip.
 //      Threads: one at a time per session; any where that is said.
 
+#define DIBS_POOL_SET 0x80000000u
+
 // The number of a pool, which stays the same, and no other pool's, as long as this session lives.
 // A name has 1 to 63 letters, digits, ".", "_" and "-", a letter first. DIBS_ENAME, DIBS_EPOOL,
 // DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.
@@ -270,7 +273,6 @@ DIBS_API int dibs_end_code(dibs_session* session);
 // every other function that takes a pool, and DIBS_OP_CLAIM of dibs_submit, answers DIBS_EPOOL: a
 // set has no slots, counters or limits of its own, its pools have. It stays the set's while the
 // configuration has the set, whatever its members are.
-#define DIBS_POOL_SET 0x80000000u
 DIBS_API int dibs_pool(dibs_session* session, const char* name, uint32_t* pool);
 
 typedef struct dibs_pool_limits {
@@ -1297,8 +1299,8 @@ DIBS_API int dibs_pull(const dibs_connect_options* options,
                        int64_t age_ns,
                        dibs_pulled* pulled);
 
-// ---- offers, and what a lease is: questions that anybody may ask, each over a connection of its
-// own
+// ---- Offers, and what a lease is: questions that anybody may ask, each over a connection of its
+//      own. Threads: any.
 
 typedef struct dibs_offers_query {
     size_t size;
