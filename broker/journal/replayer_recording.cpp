@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "broker/journal/decoder.hpp"
 #include "broker/journal/journal_error.hpp"
@@ -34,7 +35,9 @@ void Replayer::go_on_from(std::span<const uint8_t> bytes) {
 }
 
 void Replayer::apply(const journal::State& state) {
-    go_on_from({state.snapshot()->data(), state.snapshot()->size()});
+    // In its line it stands where bytes may stand; its own tables want more.
+    const std::vector<uint8_t> aligned(state.snapshot()->begin(), state.snapshot()->end());
+    go_on_from(aligned);
     for (const std::string& broken : core_->check_all())
         throw JournalError("the snapshot: " + broken);
     for (uint32_t row = 0; row < core_->pools(); ++row) {
