@@ -19,7 +19,8 @@ TEST(Board, LaysOneArrayAfterTheOther) {
     EXPECT_EQ(plan.totals, 5184U + 256U);
     EXPECT_EQ(plan.names, 5440U + 256U);
     EXPECT_EQ(plan.histograms, 5696U + 512U);
-    EXPECT_EQ(plan.size, 6208U + 4U * 5120U);
+    EXPECT_EQ(plan.sets, 6208U + 4U * 5120U);
+    EXPECT_EQ(plan.size, 26688U + 16U * 128U);
 }
 
 TEST(Board, ReadsWhatWasWritten) {
