@@ -9,6 +9,8 @@
 
 namespace dibs::client {
 
+struct Session;
+
 // "NAME=AMOUNT" for each resource of an offer, which must be sound.
 struct OfferTexts {
     explicit OfferTexts(const dibs_offer& offer);
@@ -25,5 +27,7 @@ bool read_amounts(const dibs_offer& offer,
 // DIBS_OK; DIBS_EOFFEREXPIRED: more is wanted than the offer has; DIBS_EARGUMENT: it is none. What
 // is not understood is the broker's to refuse.
 int check_accept(const dibs_claim_options& options);
+// The offer, if one is accepted, is of that pool: DIBS_OK; else DIBS_EARGUMENT.
+int check_offered(Session& session, uint32_t pool, const dibs_claim_options& options);
 
 }  // namespace dibs::client

@@ -18,6 +18,7 @@
 
 #include <string.h>
 
+#include "clientlib/offer_amounts.hpp"
 #include "shm/board.hpp"
 
 namespace dibs::client {
@@ -68,15 +69,6 @@ dibs_completion expired() {
     end.kind = DIBS_CLAIM_ENDED;
     end.outcome = DIBS_EXPIRED;
     return end;
-}
-
-// Of the pool that the offer names, if there is one.
-bool is_offered(Session& session, uint32_t pool, const dibs_claim_options& options) {
-    if (options.offer == nullptr) return true;
-    dibs_pool_limits limits = {};
-    limits.size = sizeof limits;
-    return dibs_describe(static_cast<dibs_session*>(&session), pool, &limits) == DIBS_OK &&
-           strncmp(options.offer->pool, limits.name, sizeof limits.name) == 0;
 }
 
 }  // namespace
@@ -238,7 +230,7 @@ int claim_of_set(Session& session,
     end = no_member(options.offer == nullptr ? DIBS_EPOOL : DIBS_EOFFEREXPIRED);
     for (uint32_t at = 0; at < wait.members; ++at) {
         SetWait::Member& member = wait.member[at];
-        if (!member.wanted || !is_offered(session, member.pool, options)) continue;
+        if (!member.wanted || check_offered(session, member.pool, options) != DIBS_OK) continue;
         const int64_t left_ns = left_of(over_ns);
         if (left_ns == 0) {
             end = busy.kind != 0 ? busy : expired();

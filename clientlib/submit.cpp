@@ -241,7 +241,10 @@ int check_pool(Session& session, uint32_t pool) {
     return pool < session.pools_seen ? DIBS_OK : DIBS_EPOOL;
 }
 
-// The offer, if one is accepted, is of the pool that is claimed.
+constexpr uint8_t kBusyFlags[] = {0, shm::OpFlag::kWait, shm::OpFlag::kReject, shm::OpFlag::kCold};
+
+}  // namespace
+
 int check_offered(Session& session, uint32_t pool, const dibs_claim_options& options) {
     if (options.offer == nullptr) return DIBS_OK;
     dibs_pool_limits limits = {};
@@ -251,10 +254,6 @@ int check_offered(Session& session, uint32_t pool, const dibs_claim_options& opt
     const char* offered = options.offer->pool;
     return strncmp(offered, limits.name, sizeof limits.name) == 0 ? DIBS_OK : DIBS_EARGUMENT;
 }
-
-constexpr uint8_t kBusyFlags[] = {0, shm::OpFlag::kWait, shm::OpFlag::kReject, shm::OpFlag::kCold};
-
-}  // namespace
 
 // Leases that have ended: those whose event was taken or, if tags are short, all.
 void Session::free_over_tags(bool unreaped) {
