@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "broker/admin/desk.hpp"
+#include "broker/config/quantity.hpp"
 #include "broker/core/look.hpp"
 #include "broker/turn/payload.hpp"
 #include "broker/turn/pool_sets.hpp"
@@ -31,7 +32,7 @@ std::string why_none(shm::Reason reason, const std::vector<core::Resource>& has,
     if (has.empty()) return "its slots have no resources";
     if (reason == shm::Reason::kUnavailable && of < has.size()) {
         return "no slot has as much of " + has[of].name + ": each has " +
-               std::to_string(has[of].amount);
+               show_amount(has[of].amount);
     }
     std::string names;
     for (const core::Resource& resource : has)

@@ -101,6 +101,7 @@ def refused(place):
             (("host", "--want", "cpu=0"), 6, "something of one at least"),
             (("host", "--want", "cpu=2", "--up-to", "cpu=1"), 6, "no more at least than at most"),
             (("host", "--want", "cpu=17"), 6, "no slot has as much of cpu: each has 16"),
+            (("host", "--want", "memory=9GiB"), 6, "no slot has as much of memory: each has 8GiB\n"),
             (("host", "--want", "cpu=9007199254740993"), 6, "resources of its slots"),
             (("host", "--want", "cpu=-1"), 2, "--want cpu=-1: write NAME=AMOUNT"),
             (("host", "--want", "cpu"), 2, "--want cpu: write NAME=AMOUNT"),
