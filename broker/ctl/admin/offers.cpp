@@ -4,27 +4,13 @@
 #include <optional>
 #include <string>
 
-#include "broker/config/quantity.hpp"
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/admin/listing.hpp"
-#include "broker/ctl/failure.hpp"
+#include "broker/ctl/amounts.hpp"
 #include "broker/ctl/output/output.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl {
-
-namespace {
-
-void check_amounts(const std::string& option, const std::vector<std::string>& amounts) {
-    for (const std::string& amount : amounts) {
-        const size_t equals = amount.find('=');
-        if (equals != std::string::npos && parse_size(amount.substr(equals + 1))) continue;
-        throw Failure(kExitUsage,
-                      option + " " + amount + ": write NAME=AMOUNT, such as memory=10GiB or sm=20");
-    }
-}
-
-}  // namespace
 
 int run_offers(int argc, char** argv) {
     std::string pool;
@@ -52,19 +38,8 @@ int run_offers(int argc, char** argv) {
     Output output(arguments);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
-    check_amounts("--want", request.least);
-    check_amounts("--up-to", request.most);
-    if (request.least.empty() && !request.most.empty()) {
-        throw Failure(kExitUsage, "--up-to: say with --want how much it is at least");
-    }
-    // What --up-to does not name is as --want says.
-    for (const std::string& amount : request.least) {
-        const std::string name = amount.substr(0, amount.find('=') + 1);
-        const bool named = std::any_of(request.most.begin(),
-                                       request.most.end(),
-                                       [&](const auto& other) { return other.starts_with(name); });
-        if (!request.most.empty() && !named) request.most.push_back(amount);
-    }
+    check_part(request.least, request.most);
+    request.most = full_most(request.least, request.most);
     request.ask = admin::Ask::offers;
     request.pool = pool;
     request.number = count;

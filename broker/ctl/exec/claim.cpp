@@ -165,8 +165,7 @@ int run_claim(int argc, char** argv) {
                     "account (repeatable)",
                     "LABEL");
     arguments.texts("-p,--prefer", &options.prefer, exec::kPreferAbout, "LABEL");
-    arguments.texts("--want", &options.least, exec::kWantAbout, "NAME=AMOUNT");
-    arguments.texts("--up-to", &options.most, exec::kUpToAbout, "NAME=AMOUNT");
+    exec::add_part_options(&arguments, &options);
     arguments.text("--meta", &options.meta, exec::kMetaAbout);
     arguments.number("-P,--priority", &options.priority, exec::kPriorities, exec::kPriorityAbout);
     arguments.text("--account", &options.account, exec::kAccountAbout, "NAME");

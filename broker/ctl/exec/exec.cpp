@@ -140,6 +140,23 @@ void create_pools(const std::vector<Creation>& creations, const exec::Options& o
 
 }  // namespace
 
+namespace exec {
+
+void add_part_options(Arguments* arguments, Options* options) {
+    arguments->texts("--want",
+                     &options->least,
+                     "a part of one slot: at least so much of the resource, such as memory=10GiB "
+                     "(repeatable)",
+                     "NAME=AMOUNT");
+    arguments->texts("--up-to",
+                     &options->most,
+                     "and at most so much, where the slot has it; as --want, if not said "
+                     "(repeatable)",
+                     "NAME=AMOUNT");
+}
+
+}  // namespace exec
+
 int run_exec(int argc, char** argv) {
     exec::Options options;
     ExecWords words;
@@ -183,8 +200,7 @@ int run_exec(int argc, char** argv) {
                     "account (repeatable)",
                     "LABEL");
     arguments.texts("-p,--prefer", &options.prefer, exec::kPreferAbout, "LABEL");
-    arguments.texts("--want", &options.least, exec::kWantAbout, "NAME=AMOUNT");
-    arguments.texts("--up-to", &options.most, exec::kUpToAbout, "NAME=AMOUNT");
+    exec::add_part_options(&arguments, &options);
     arguments.text("--meta", &options.meta, exec::kMetaAbout);
     arguments.number("-P,--priority", &options.priority, exec::kPriorities, exec::kPriorityAbout);
     arguments.text("--account", &options.account, exec::kAccountAbout, "NAME");

@@ -10,6 +10,7 @@
 
 #include "broker/config/quantity.hpp"
 #include "broker/ctl/admin/admin_client.hpp"
+#include "broker/ctl/amounts.hpp"
 #include "broker/ctl/exec/waiting.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/labels.hpp"
@@ -276,35 +277,15 @@ void read_preempt(const std::string& word, Options* options) {
     options->preempt_grace_ns = static_cast<int64_t>(*grace);
 }
 
-namespace {
-
-void check_amounts(const std::string& option, const std::vector<std::string>& amounts) {
-    check_count(option, amounts.size(), DIBS_RESOURCES_MAX);
-    for (const std::string& amount : amounts) {
-        const size_t equals = amount.find('=');
-        const bool is_one = equals != std::string::npos && equals != 0 &&
-                            parse_size(std::string_view(amount).substr(equals + 1)).has_value();
-        if (is_one) continue;
-        throw Failure(kExitUsage,
-                      option + " " + amount + ": write NAME=AMOUNT, such as memory=10GiB or sm=20");
-    }
-}
-
-}  // namespace
-
 void check_terms(const Options& options, bool account_given) {
     check_labels("--label", options.labels);
     check_labels("--prefer", options.prefer);
-    check_amounts("--want", options.least);
-    check_amounts("--up-to", options.most);
+    check_part(options.least, options.most);
     const bool has_control = std::any_of(options.meta.begin(), options.meta.end(), [](char c) {
         return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
     });
     if (options.meta.size() > DIBS_META_MAX || has_control) {
         throw Failure(kExitUsage, "--meta: at most 255 bytes, none of them a control character");
-    }
-    if (options.least.empty() && !options.most.empty()) {
-        throw Failure(kExitUsage, "--up-to: say with --want how much it is at least");
     }
     if (account_given) check_name("--account", options.account);
     check_count("--option", options.claim_options.size(), DIBS_OPTIONS_MAX);
@@ -350,17 +331,10 @@ dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options
     std::vector<const char*> least;
     for (const std::string& amount : options.least)
         least.push_back(amount.c_str());
+    const std::vector<std::string> up_to = full_most(options.least, options.most);
     std::vector<const char*> most;
-    for (const std::string& amount : options.most)
+    for (const std::string& amount : up_to)
         most.push_back(amount.c_str());
-    // What --up-to does not name is as --want says.
-    for (const std::string& amount : options.least) {
-        const std::string name = amount.substr(0, amount.find('=') + 1);
-        const bool named = std::any_of(options.most.begin(), options.most.end(), [&](auto& other) {
-            return other.starts_with(name);
-        });
-        if (!options.most.empty() && !named) most.push_back(amount.c_str());
-    }
     std::vector<dibs_option> pairs;
     for (const auto& [key, value] : options.claim_options)
         pairs.push_back({key.c_str(), value.c_str()});

@@ -11,6 +11,10 @@
 #include "broker/config/quantity.hpp"
 #include "broker/ctl/attachment.hpp"
 
+namespace dibs::ctl {
+class Arguments;
+}
+
 namespace dibs::ctl::exec {
 
 // Whether all that the command starts is in a control group of its own.
@@ -57,16 +61,14 @@ void read_preempt(const std::string& word, Options* options);
 // Failure (usage): labels, options or an account's name that libdibs would not take.
 // `account_given`: it may be empty by mistake.
 void check_terms(const Options& options, bool account_given);
+// --want and --up-to, which name a part of a slot.
+void add_part_options(Arguments* arguments, Options* options);
 inline constexpr const char* kPreemptAbout =
     "what a better claim may do to it: never (nothing), at-once, or a duration: it is told, and "
     "has "
     "so long";
 inline constexpr const char* kPreferAbout =
     "a label that the slot should have; its worker is told which it lacks (repeatable)";
-inline constexpr const char* kWantAbout =
-    "a part of one slot: at least so much of the resource, such as memory=10GiB (repeatable)";
-inline constexpr const char* kUpToAbout =
-    "and at most so much, where the slot has it; as --want, if not said (repeatable)";
 inline constexpr const char* kAccountAbout =
     "the account that pays, if not one's own; for the broker's administrators";
 inline constexpr const char* kMetaAbout = "a text for who inspects the claim or its lease";
