@@ -125,5 +125,44 @@ def outlive(place):
         keeper.stdout.close()
 
 
+BOXES = """
+[[pool]]
+name = "box"
+kind = "worker"
+answer_max = 4096
+resources = { memory = "80GiB", sm = 100 }
+[[pool]]
+name = "eager"
+kind = "worker"
+release_is_ready = true
+resources = { memory = "80GiB" }
+[[pool]]
+name = "bare"
+kind = "worker"
+[[pool]]
+name = "gpu"
+kind = "counted"
+slots = 1
+resources = { memory = "80GiB" }
+"""
+
+
+@case("what is no part is refused to a call as to a command")
+def call_refused(place):
+    place.start(BOXES)
+    write = ": write NAME=AMOUNT, such as memory=10GiB or sm=20"
+    start = "dibs call: did not get a slot of pool "
+    for words, code, said in (
+            (("box", "--want", "sm"), 2, "--want sm" + write), (("box", "--want", "sm=-1"), 2, write),
+            (("box", "--want", "sm=99999999999999999999"), 2, write),
+            (("box", "--up-to", "sm=1"), 2, "--up-to: say with --want how much it is at least"),
+            (("box", "--want", "gpu=1"), 2, start + '"box": --want and --up-to name resources of its slots (memory, sm)'),
+            (("box", "--want", "sm=2", "--up-to", "sm=1"), 2, start),
+            (("bare", "--want", "sm=1"), 2, start + '"bare": its slots have no resources')):
+        found, out, err = place.run("call", words[0], "x", *words[1:])
+        expect_equal((words, found, out), (words, code, ""))
+        expect(said in err, err)
+
+
 if __name__ == "__main__":
     main(sys.argv)

@@ -171,6 +171,7 @@ int run_call(int argc, char** argv) {
                     "a label for the worker, which the slot must have in a pool ordered by account "
                     "(repeatable)",
                     "LABEL");
+    exec::add_part_options(&arguments, &options);
     arguments.text("--socket", &options.socket, "the broker's socket", "PATH");
     arguments.footer(kCallFooter);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
