@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# tests/tool/parts.py -- claims of a part of a slot: what holds it, what lacks, what is refused.
+# tests/tool/parts.py -- claims of a part of a slot, counted or a worker's: what holds it, what lacks, what is refused.
 #
 #   parts.py DIBSD DIBS [PART]     speaks TAP
 # SPDX-License-Identifier: Apache-2.0
@@ -145,6 +145,151 @@ kind = "counted"
 slots = 1
 resources = { memory = "80GiB" }
 """
+ECHO = ("sh", "-c", 'while read -r line; do printf "%s\\n" "$line"; done')
+SERVE = ("sh", "-c", "echo $$; exec sleep 1000")
+
+
+def worker(place, pool, *words, command):
+    """A dibs worker, once its slots are ready."""
+    child = place.begin("worker", pool, *words, "--", *command)
+    said = child.stderr.readline()
+    expect(said.endswith("ready\n"), said)
+    return child
+
+
+def state_of_slots(place, pool):
+    return sorted((row["state"], row["resources"])
+                  for row in map(json.loads, place.run("ls", "slots", "-p", pool, "-o", "jsonl")[1].splitlines()))
+
+
+def called(place, *words):
+    code, out, err = place.run("call", "box", "x", *words)
+    expect_equal((code, err), (0, ""))
+    return json.loads(out).get("resources")
+
+
+@case("a worker's process is told the part that each call has, and is whole again behind it")
+def worker_part(place):
+    place.start(BOXES)
+    worker(place, "box:1", "--resource", "memory=16GiB", command=ECHO)
+    for _ in range(2):
+        expect_equal(called(place, "--want", "memory=4GiB", "--up-to", "memory=10GiB"),
+                     {"memory": 10 << 30, "sm": 0})
+        expect_equal(called(place, "--want", "memory=4GiB"), {"memory": 4 << 30, "sm": 0})
+        expect_equal(called(place), None)
+    wait_until(place, ("ls", "slots", "-p", "box", "-o", "jsonl"), lambda rows: rows[0]["state"] == "idle")
+    expect_equal(state_of_slots(place, "box"), [("idle", "memory=16GiB sm=0")])
+    # More than it announced: others may come that have it.
+    for wanted in ("memory=17GiB", "sm=1"):
+        code, out, err = place.run("call", "box", "x", "--now", "--want", wanted)
+        expect_equal((code, out), (75, ""))
+        expect("no slot has as much free" in err, err)
+    expect_equal(place.run("call", "box", "x", "--timeout", "10ms", "--want", "memory=17GiB")[0], 124)
+
+
+@case("--parts 1 alone has the pool's amounts; a process that holds hears of the end of its part")
+def worker_hold(place):
+    place.start(BOXES)
+    worker(place, "box:1", "--parts", "1", "--lines", "hold", command=ECHO)
+    for _ in range(2):
+        code, out, err = place.run("exec", "box", "--want", "memory=30GiB", "--", "sh", "-c",
+                                   "echo $DIBS_ATTR_RESOURCE_MEMORY")
+        expect_equal((code, out, err), (0, f"{30 << 30}\n", ""))
+
+
+@case("without --resource and --parts only whole slots of a worker are claimed")
+def worker_whole(place):
+    place.start(BOXES)
+    worker(place, "box:1", command=ECHO)
+    expect_equal(called(place), None)
+    expect_equal(place.run("call", "box", "x", "--now", "--want", "sm=1")[0], 75)
+
+
+@case("several holders share one process, which serves whoever comes until the last has left")
+def worker_parts(place):
+    place.start(BOXES)
+    child = worker(place, "box:1", "--resource", "memory=16GiB", "--parts", "3", "--lines", "none", command=SERVE)
+    holders = [hold(place, "box", "--want", "memory=4GiB")[0] for _ in range(3)]
+    expect_equal(state_of_slots(place, "box"),
+                 [("leased", "memory=4GiB sm=0")] * 3 + [("shared", "memory=4GiB sm=0")])
+    expect_equal(place.run("exec", "--now", "--want", "memory=1GiB", "box", "--", "true")[0], 75)
+    for _ in range(4):  # the oldest leaves, and another one has its part
+        first = holders.pop(0)
+        first.terminate()
+        first.wait()
+        holders.append(hold(place, "box", "--want", "memory=4GiB")[0])
+    for one in holders:
+        one.terminate()
+        one.wait()
+    wait_until(place, ("ls", "slots", "-p", "box", "-o", "jsonl"), lambda rows: rows[0]["state"] == "idle")
+    expect_equal(place.run("exec", "box", "--", "true")[0], 0)  # the whole slot
+    # Told to stop, it waits for those who are there, and takes nobody else.
+    last = [hold(place, "box", "--want", "memory=4GiB")[0] for _ in range(2)]
+    child.terminate()
+    wait_until(place, ("ls", "slots", "-p", "box", "-o", "jsonl"), lambda rows: any(row["draining"] for row in rows))
+    last[0].terminate()
+    last[0].wait()
+    expect_equal(place.run("exec", "--now", "--want", "memory=1GiB", "box", "--", "true")[0], 75)
+    expect(child.poll() is None, "a holder is left")
+    last[1].terminate()
+    expect_equal(child.wait(timeout=60), 0)
+
+
+@case("a process that dies ends the leases on all of its parts")
+def worker_dies(place):
+    place.start(BOXES)
+    child = worker(place, "box:1", "--parts", "256", "--lines", "none", "--backoff", "0ns", command=SERVE)
+    holders = [hold(place, "box", "--want", "sm=1")[0] for _ in range(20)]
+    os.kill(int(child.stdout.readline()), signal.SIGKILL)
+    for one in holders:
+        expect_equal(one.wait(timeout=60), 1)
+        expect("lost" in one.stderr.read(), "why")
+    expect_equal(place.run("exec", "--want", "sm=100", "box", "--", "true")[0], 0)  # of the next one
+
+
+@case("where a release is enough, parts go on though no word tells of their ends")
+def worker_eager(place):
+    place.start(BOXES)
+    worker(place, "eager:1", "--parts", "2", "--lines", "none", command=SERVE)
+    hold(place, "eager", "--want", "memory=40GiB")
+    for _ in range(5):
+        expect_equal(place.run("exec", "--want", "memory=40GiB", "eager", "--", "true")[0], 0)
+    expect_equal(place.run("release", "l1")[0], 0)
+    expect_equal(place.run("exec", "--want", "memory=80GiB", "eager", "--", "true")[0], 0)
+    hold(place, "eager", "--want", "memory=40GiB")
+    worker(place, "eager:1", "--parts", "1", "--lines", "hold", command=ECHO)
+    for _ in range(3):
+        expect_equal(place.run("exec", "--want", "memory=80GiB", "eager", "--", "true")[0], 0)
+
+
+@case("amounts and parts that a worker cannot have are refused, and say what may be")
+def worker_refused(place):
+    place.start(BOXES)
+    write = ": write NAME=AMOUNT, such as memory=10GiB or sm=20"
+    names = "--resource names resources of its pool's slots, each once and of at most 2^53"
+    for words, code, said in (
+            (("box", "--resource", "memory"), 2, "--resource memory" + write),
+            (("box", "--resource", "memory=-1"), 2, "--resource memory=-1" + write),
+            (("box", "--resource", "=1"), 2, "--resource =1" + write),
+            (("box", "--resource", "memory=99999999999999999999"), 2, write),
+            (("box", "--resource", "memory=10QiB"), 2, write),
+            (("box", *["--resource", "sm=1"] * 7), 2, "--resource: 7 are too many; 6 is the most"),
+            (("box", "--resource", "memory=9007199254740993"), 2, names),
+            (("box", "--resource", "gpu=1"), 2, names),
+            (("box", "--resource", "sm=1", "--resource", "sm=2"), 2, names),
+            (("bare", "--resource", "sm=1"), 2, names),
+            (("bare", "--parts", "1"), 2, "--parts is for a pool whose slots have some"),
+            (("gpu", "--resource", "memory=1"), 2, 'pool "gpu" is counted'),
+            (("box", "--parts", "0"), 2, "from 1 to 256"),
+            (("box", "--parts", "257", "--lines", "none"), 2, "from 1 to 256"),
+            (("box", "--parts", "-1"), 2, "from 1 to 256"),
+            (("box", "--parts", "2"), 2, "--parts 2: a process that is told its uses serves one at a time"),
+            (("box", "--parts", "2", "--lines", "hold"), 2, "say --lines none"),
+            (("box", "--parts", "2", "--lines", "none", "--uses-max", "9"), 2, "--uses-max, --age-max, "),
+            (("box", "--parts", "2", "--lines", "none", "--between", "true"), 2, "--between are for a process")):
+        found, out, err = place.run("worker", *words, "--", "sleep", "1000")
+        expect_equal((words, found, out), (words, code, ""))
+        expect(said in err, err)
 
 
 @case("what is no part is refused to a call as to a command")

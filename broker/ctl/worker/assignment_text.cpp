@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "broker/config/quantity.hpp"
 #include "broker/ctl/output/sheet.hpp"
 #include "broker/journal/json_text.hpp"
 #include "broker/text/terminal_text.hpp"
@@ -48,6 +49,18 @@ void write_preferred(JsonText* text, const dibs_assignment& assignment) {
         }
         text->close_list();
     }
+}
+
+// Of a part of a slot: what it has.
+void write_resources(JsonText* text, const dibs_assignment& assignment) {
+    if (assignment.resource_count == 0) return;
+    text->open_object("resources");
+    for (size_t i = 0; i < assignment.resource_count; ++i) {
+        const std::string_view amount = assignment.resources[i];
+        const size_t equals = amount.find('=');
+        text->number(amount.substr(0, equals), parse_size(amount.substr(equals + 1)).value_or(0));
+    }
+    text->close_object();
 }
 
 }  // namespace
@@ -95,6 +108,7 @@ std::string assign_line(const std::string& pool, const dibs_assignment& assignme
         text.text({}, readable(assignment.labels[i]));
     text.close_list();
     write_preferred(&text, assignment);
+    write_resources(&text, assignment);
     const std::string_view body(static_cast<const char*>(assignment.body), assignment.body_size);
     if (is_utf8(body)) {
         text.text("body", body);

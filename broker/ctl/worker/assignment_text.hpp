@@ -5,7 +5,8 @@
 //   {"kind":"release","pool":"web","slot":0,"round":3,"claim":12}
 //
 // A body that is not UTF-8 comes as "body_base64". For a claim that prefers labels there are two
-// more lists: "prefer", and of them those that the slot lacks, "provision".
+// more lists: "prefer", and of them those that the slot lacks, "provision". For a part of a slot
+// there is what it has: "resources":{"memory":10737418240}.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

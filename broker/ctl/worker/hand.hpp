@@ -12,7 +12,8 @@
 //   starting  the process runs and has not said that it is ready
 //   unposted  ready, but the broker has not taken its slot: tried again
 //   idle      its slot may be granted
-//   busy      assigned; in answer mode until its line comes, else until the holder gives it back
+//   busy      assigned; in answer mode until its line comes, else until the holder gives it back;
+//             where its slot has several parts, until the last of their holders does
 //   ending    the holder is gone; the process has a grace to finish what it does
 //   cleaning  the command between uses runs
 //   stopping  told to end; killed after the grace
@@ -81,7 +82,7 @@ class Hand {
 
     void take_assignments(int64_t now_ns);
     void take_use(const dibs_assignment& assignment, int64_t now_ns);
-    void take_revocation(uint64_t round, int64_t now_ns);
+    void take_revocation(Round round, int64_t now_ns);
     void begin_ending(int64_t now_ns);
     void finish_use(int64_t now_ns);
     void be_idle(int64_t now_ns);
@@ -127,8 +128,9 @@ class Hand {
     std::string post_trouble_;  // as last told
     bool armed_ = false;
     uint32_t slot_ = 0;
-    uint64_t round_ = 0;
-    uint64_t asked_round_ = 0;  // the last one, taken or not: ready is said of it
+    Round round_;
+    Round asked_round_;           // the last one, taken or not: ready is said of it
+    std::vector<Round> present_;  // uses that go on: one, or as many as its slot has parts
     uint64_t claim_ = 0;
     uint32_t lines_due_ = 0;  // that the process owes
     bool confirmed_ = false;

@@ -28,6 +28,8 @@ struct Options {
     std::string name;  // of the slots, "-0" and so on behind it
     std::vector<std::string> labels;
     std::vector<std::pair<std::string, std::string>> attributes;
+    std::vector<std::string> resources;  // NAME=AMOUNT; empty: what the pool says
+    uint32_t parts = 0;                  // at a time; 0: only whole slots are leased
     uint64_t uses_max = 0;               // 0: no limit
     int64_t age_max_ns = 0;              // 0: no limit
     int64_t use_max_ns = 0;              // 0: no limit

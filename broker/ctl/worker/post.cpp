@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/worker/post.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "broker/ctl/failure.hpp"
@@ -19,6 +21,7 @@ bool for_good(int code) {
         case DIBS_ENAME:
         case DIBS_EOPTIONS:
         case DIBS_ELABELS:
+        case DIBS_EVECTOR:
         case DIBS_ENOTALLOWED:
         case DIBS_EARGUMENT:
             return true;
@@ -34,6 +37,34 @@ std::vector<std::string> values_of(const Options& options, uint32_t index, pid_t
         values.push_back(
             filled_in(with_index(value, index), "{pid}", static_cast<uint32_t>(process)));
     return values;
+}
+
+// Each part takes as much of the session's credit as a slot, and words of all may come at once.
+dibs_connect_options session_for(uint32_t parts) {
+    dibs_connect_options options = small_session();
+    if (parts <= 1) return options;
+    options.submission_entries = std::bit_ceil(std::max(options.submission_entries, 4 * parts));
+    options.completion_entries = 4 * options.submission_entries;
+    return options;
+}
+
+std::string why_refused(int code, const Options& options) {
+    switch (code) {
+        case DIBS_ENOTALLOWED:
+            return against_policy("offer slots of pool \"" + options.pool.name + "\"", "offers");
+        case DIBS_EVECTOR:
+            return "--resource names resources of its pool's slots, each once and of at most "
+                   "2^53, and --parts is for a pool whose slots have some (resources in its "
+                   "[[pool]]; dibs show " +
+                   options.pool.name + " -o json tells them)";
+        case DIBS_ELIMIT:
+            return "user " + user_name(geteuid()) +
+                   " has as many slots, label sets or bytes of attributes as it may: by its "
+                   "[[policy]] (slots, label_sets, arena) or by its share of a table that is "
+                   "nearly full (limits), in dibsd's configuration";
+        default:
+            return dibs_strerror(code);
+    }
 }
 
 // A full ring is emptied by the broker; a session that says so for good has ended.
@@ -61,7 +92,7 @@ void check_attributes(const Options& options,
 }
 
 Post::Post(const Options& options, const std::string& name, uint32_t index, pid_t process)
-    : attachment_(options.socket, small_session()) {
+    : attachment_(options.socket, session_for(options.parts)) {
     const uint32_t pool = attachment_.pool(options.pool.name);
     const dibs_pool_limits limits = attachment_.describe(pool);
     answer_max_ = limits.answer_max;
@@ -73,6 +104,9 @@ Post::Post(const Options& options, const std::string& name, uint32_t index, pid_
     std::vector<dibs_option> attributes;
     for (size_t i = 0; i < values.size(); ++i)
         attributes.push_back({options.attributes[i].first.c_str(), values[i].c_str()});
+    std::vector<const char*> resources;
+    for (const std::string& amount : options.resources)
+        resources.push_back(amount.c_str());
     dibs_announce_options announced = {};
     announced.size = sizeof announced;
     announced.name = name.c_str();
@@ -82,21 +116,16 @@ Post::Post(const Options& options, const std::string& name, uint32_t index, pid_
     announced.attribute_count = attributes.size();
     announced.worker_tag = index;
     announced.ready = 1;
+    announced.resources = resources.empty() ? nullptr : resources.data();
+    announced.resource_count = resources.size();
+    announced.parts = options.parts;
     const int code =
         dibs_announce(attachment_.session(), pool, &announced, 5 * DIBS_SECOND, &slot_);
     if (code < 0) {
-        const std::string why =
-            "cannot announce " + name + ": " +
-            (code == DIBS_ENOTALLOWED
-                 ? against_policy("offer slots of pool \"" + options.pool.name + "\"", "offers")
-             : code == DIBS_ELIMIT
-                 ? "user " + user_name(geteuid()) +
-                       " has as many slots, label sets or bytes of attributes as it may: by its "
-                       "[[policy]] (slots, label_sets, arena) or by its share of a table that is "
-                       "nearly full (limits), in dibsd's configuration"
-                 : dibs_strerror(code));
-        if (for_good(code)) throw Hopeless(exit_code_of(code), why);
-        throw Failure(exit_code_of(code), why);
+        const std::string why = "cannot announce " + name + ": " + why_refused(code, options);
+        const int exit_code = code == DIBS_EVECTOR ? kExitUsage : exit_code_of(code);
+        if (for_good(code)) throw Hopeless(exit_code, why);
+        throw Failure(exit_code, why);
     }
 }
 
@@ -105,28 +134,32 @@ int Post::next(dibs_assignment* assignment) {
     return dibs_next_assignment(attachment_.session(), DIBS_NOWAIT, assignment);
 }
 
-bool Post::confirm(uint64_t round, std::string_view answer) {
-    return said(dibs_confirm(
-        attachment_.session(), slot_, round, answer.data(), answer.size(), DIBS_NOWAIT));
+bool Post::confirm(Round round, std::string_view answer) {
+    return said(dibs_confirm(attachment_.session(),
+                             round.slot,
+                             round.number,
+                             answer.data(),
+                             answer.size(),
+                             DIBS_NOWAIT));
 }
 
-bool Post::refuse(uint64_t round, int64_t code, bool try_again) {
-    return said(
-        dibs_refuse(attachment_.session(), slot_, round, code, try_again ? 1 : 0, DIBS_NOWAIT));
+bool Post::refuse(Round round, int64_t code, bool try_again) {
+    return said(dibs_refuse(
+        attachment_.session(), round.slot, round.number, code, try_again ? 1 : 0, DIBS_NOWAIT));
 }
 
-bool Post::done(uint64_t round, std::string_view answer, bool then_ready) {
+bool Post::done(Round round, std::string_view answer, bool then_ready) {
     return said(dibs_done(attachment_.session(),
-                          slot_,
-                          round,
+                          round.slot,
+                          round.number,
                           answer.data(),
                           answer.size(),
                           then_ready ? 1 : 0,
                           DIBS_NOWAIT));
 }
 
-bool Post::ready(uint64_t round) {
-    return said(dibs_ready(attachment_.session(), slot_, round, DIBS_NOWAIT));
+bool Post::ready(Round round) {
+    return said(dibs_ready(attachment_.session(), round.slot, round.number, DIBS_NOWAIT));
 }
 
 bool Post::withdraw() {

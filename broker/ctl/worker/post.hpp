@@ -20,6 +20,14 @@ class Hopeless : public Failure {
     using Failure::Failure;
 };
 
+// What a word to the broker is about: a slot or a part of one, by its id, and which assignment.
+struct Round {
+    uint64_t slot = 0;
+    uint64_t number = 0;
+
+    bool operator==(const Round&) const = default;
+};
+
 // Hopeless where this process's attributes are longer than its pool takes.
 void check_attributes(const Options& options,
                       uint32_t index,
@@ -38,10 +46,10 @@ class Post {
     int next(dibs_assignment* assignment);
 
     // Words. False: the session has ended.
-    bool confirm(uint64_t round, std::string_view answer);
-    bool refuse(uint64_t round, int64_t code, bool try_again);
-    bool done(uint64_t round, std::string_view answer, bool then_ready);
-    bool ready(uint64_t round);
+    bool confirm(Round round, std::string_view answer);
+    bool refuse(Round round, int64_t code, bool try_again);
+    bool done(Round round, std::string_view answer, bool then_ready);
+    bool ready(Round round);
     bool withdraw();
     // Why it has ended.
     [[nodiscard]] std::string end() const;

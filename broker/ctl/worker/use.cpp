@@ -26,7 +26,7 @@ void Hand::take_assignments(int64_t now_ns) {
         const int code = post_->next(&next);
         if (code == DIBS_ETIMEDOUT) return;
         if (code == DIBS_EPAYLOAD) {
-            post_->refuse(next.round, kUnreadable, false);
+            post_->refuse({next.slot, next.round}, kUnreadable, false);
         } else if (code < 0) {
             lose_post(now_ns);
         } else if (next.kind == DIBS_ASSIGN) {
@@ -34,24 +34,28 @@ void Hand::take_assignments(int64_t now_ns) {
         } else if (next.kind == DIBS_REVOKING) {
             say("a better claim takes its slot; its holder has " + shown_time(next.left_ns));
         } else {
-            take_revocation(next.round, now_ns);
+            take_revocation({next.slot, next.round}, now_ns);
         }
     }
 }
 
 void Hand::take_use(const dibs_assignment& assignment, int64_t now_ns) {
-    asked_round_ = assignment.round;
-    if (state_ != State::kIdle) {
-        post_->refuse(assignment.round, 0, true);
+    asked_round_ = {assignment.slot, assignment.round};
+    const bool is_beside = state_ == State::kBusy && options_.parts > 1;
+    if (state_ != State::kIdle && !is_beside) {
+        post_->refuse(asked_round_, 0, true);
         // Another round while a use goes on: its holder has given the slot back, and where a
         // release is enough for a slot to be idle a worker learns of it in no other way.
-        if (state_ == State::kBusy && assignment.round != round_) begin_ending(now_ns);
+        if (state_ == State::kBusy && asked_round_ != round_) begin_ending(now_ns);
         return;
     }
+    // Likewise where all parts are in use: one of the uses has ended. Only their count matters.
+    if (is_beside && present_.size() == options_.parts) present_.erase(present_.begin());
     state_ = State::kBusy;
     due_ns_ = after_limit(now_ns, options_.use_max_ns);
     slot_ = assignment.number;
-    round_ = assignment.round;
+    round_ = asked_round_;
+    present_.push_back(round_);
     claim_ = assignment.claim;
     stray_bytes_ = 0;
     ++uses_;
@@ -90,9 +94,15 @@ void Hand::take_answer(const std::string& line, int64_t now_ns) {
     finish_use(now_ns);
 }
 
-void Hand::take_revocation(uint64_t round, int64_t now_ns) {
-    if (state_ == State::kBusy && round == round_) return begin_ending(now_ns);
-    if (state_ == State::kIdle) post_->ready(round);
+void Hand::take_revocation(Round round, int64_t now_ns) {
+    const bool is_last =
+        state_ == State::kBusy && std::erase(present_, round) != 0 && present_.empty();
+    if (is_last) {
+        asked_round_ = round;
+        return begin_ending(now_ns);
+    }
+    const bool is_beside = state_ == State::kBusy && options_.parts > 1;
+    if ((is_beside || state_ == State::kIdle) && !post_->ready(round)) lose_post(now_ns);
 }
 
 // The holder has given the slot back, or is gone: the process has a grace for what it still does.
@@ -101,7 +111,7 @@ void Hand::begin_ending(int64_t now_ns) {
     state_ = State::kEnding;
     due_ns_ = after(now_ns, options_.grace_ns);
     if (options_.lines == Lines::kHold) {
-        unsent_ += release_line(options_.pool.name, slot_, round_, claim_);
+        unsent_ += release_line(options_.pool.name, slot_, round_.number, claim_);
         ++lines_due_;
     }
 }
@@ -118,6 +128,7 @@ void Hand::finish_use(int64_t now_ns) {
 void Hand::be_idle(int64_t now_ns) {
     state_ = State::kIdle;
     lines_due_ = 0;
+    present_.clear();
     due_ns_ = after_limit(born_ns_, options_.age_max_ns);
     if (draining_) stop(true, now_ns);
 }

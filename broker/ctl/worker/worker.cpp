@@ -2,6 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "broker/ctl/amounts.hpp"
 #include "broker/ctl/arguments.hpp"
 #include "broker/ctl/command_path.hpp"
 #include "broker/ctl/failure.hpp"
@@ -17,6 +22,7 @@ namespace dibs::ctl {
 namespace {
 
 constexpr uint32_t kProcessesMax = 1000;
+constexpr NumberRange kParts = {1, DIBS_UNITS_MAX};
 constexpr NumberRange kLineSizes = {1, 1U << 30};
 
 constexpr const char* kWorkerAbout =
@@ -46,7 +52,30 @@ struct WorkerWords {
     std::string pool;
     std::string lines = "answer";
     std::vector<std::string> attributes;
+    std::optional<uint64_t> parts;
 };
+
+// --resource and --parts.
+void read_resources(const WorkerWords& words, worker::Options* options) {
+    check_amounts("--resource", options->resources);
+    const uint64_t parts = words.parts.value_or(options->resources.empty() ? 0 : 1);
+    options->parts = static_cast<uint32_t>(parts);
+    if (parts <= 1) return;
+    const std::string what = "--parts " + std::to_string(parts) + ": ";
+    if (options->lines != worker::Lines::kNone) {
+        throw Failure(kExitUsage,
+                      what +
+                          "a process that is told its uses serves one at a time; say --lines none "
+                          "where its holders speak to it themselves");
+    }
+    if (options->uses_max != 0 || options->age_max_ns != 0 || options->use_max_ns != 0 ||
+        !options->between.empty()) {
+        throw Failure(kExitUsage,
+                      what +
+                          "--uses-max, --age-max, --use-max and --between are for a process that "
+                          "serves one use at a time");
+    }
+}
 
 void read_words(const WorkerWords& words, worker::Options* options) {
     options->pool = parse_pool_operand(words.pool, kProcessesMax);
@@ -66,6 +95,7 @@ void read_words(const WorkerWords& words, worker::Options* options) {
         }
         options->attributes.emplace_back(text.substr(0, sign), text.substr(sign + 1));
     }
+    read_resources(words, options);
     if (options->notify && !options->ready_line.empty()) {
         throw Failure(kExitUsage, "--notify and --ready-line are two ways to be ready: choose one");
     }
@@ -109,6 +139,17 @@ void add_options(Arguments* arguments, WorkerWords* words, worker::Options* opti
                      &words->attributes,
                      "what goes with every grant of the slots (repeatable)",
                      "KEY=VALUE");
+    arguments->texts("--resource",
+                     &options->resources,
+                     "what each slot has of a resource of the pool, such as memory=10GiB, 0 of "
+                     "those that are not said (repeatable); without, what the pool says",
+                     "NAME=AMOUNT");
+    arguments->number("--parts",
+                      &words->parts,
+                      kParts,
+                      "how many claims may have a part of a slot at a time, more than one with "
+                      "--lines none; if not said, 1 with --resource, else only whole slots are "
+                      "claimed");
     arguments->number(
         "--uses-max", &options->uses_max, {}, "replace a process after so many uses; 0 = never");
     arguments->duration(
