@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "broker/text/log.hpp"
+#include "broker/turn/clock.hpp"
 #include "broker/turn/lease_words.hpp"
 #include "broker/turn/pool_sets.hpp"
 
@@ -137,7 +138,10 @@ void Desk::status(AdminJob& job) const {
     told->next_number = counters.arrival_next;
     told->draining = core_.draining();
     told->stopping = stopping_;
-    if (told->stopping) told->stops_in_ns = left(end_ns_);
+    if (told->stopping) {
+        told->stops_in_ns =
+            end_ns_ == shm::kNever ? shm::kNever : end_ns_ - std::min(end_ns_, Clock::monotonic());
+    }
     told->sessions_max = core_.sessions_max();
     told->sessions = told->sessions_max - counters.sessions_free;
     for (uint32_t row = 0; row < core_.pools(); ++row)

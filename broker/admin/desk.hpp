@@ -31,9 +31,9 @@ class Desk {
          const PoolSets& sets)
         : core_(core), quotas_(quotas), words_(words), sessions_(sessions), sets_(sets) {}
 
-    // The broker was asked to stop, and does at this instant (broker time) at the latest; kNever:
+    // The broker was asked to stop, and does at this instant (monotonic) at the latest; kNever:
     // once all leases have ended.
-    void set_end(core::TimeNs end_ns) {
+    void set_end(uint64_t end_ns) {
         stopping_ = true;
         end_ns_ = end_ns;
     }
@@ -136,7 +136,7 @@ class Desk {
     const Sessions& sessions_;
     const PoolSets& sets_;
     bool stopping_ = false;
-    core::TimeNs end_ns_ = shm::kNever;
+    uint64_t end_ns_ = shm::kNever;
     uint64_t pulls_ = 0;
     core::TimeNs ended_leases_for_ns_ = 0;
 };

@@ -181,11 +181,8 @@ core::TimeNs Turn::next_due() const {
     core::TimeNs due = shm::kNever;
     for (const auto& job : waiting_)
         due = std::min(due, job->waits_until_ns);
-    return std::min({due,
-                     core_.next_turn(),
-                     drain_until_ns_,
-                     transient_.next_due(),
-                     throttle_pause_.next_due()});
+    return std::min(
+        {due, core_.next_turn(), drain_until(), transient_.next_due(), throttle_pause_.next_due()});
 }
 
 // Sessions that this turn has read, and that are throttled, get their pause.
@@ -313,9 +310,13 @@ void Turn::drain(uint64_t within_ns) {
     if (!draining_) core_.apply(core::Drain{});
     words_.pools_change();
     draining_ = true;
-    if (within_ns < shm::kNever - now_)
-        drain_until_ns_ = std::min(drain_until_ns_, now_ + within_ns);
-    desk_.set_end(drain_until_ns_);
+    const uint64_t asked_ns = Clock::monotonic();
+    if (within_ns < shm::kNever - asked_ns) end_ns_ = std::min(end_ns_, asked_ns + within_ns);
+    desk_.set_end(end_ns_);
+}
+
+core::TimeNs Turn::drain_until() const {
+    return end_ns_ == shm::kNever ? shm::kNever : end_ns_ + clock_.offset();
 }
 
 void Turn::open(Session* session) {
@@ -435,7 +436,7 @@ void Turn::retire() {
         publisher_.set_sessions(sessions_.all().size());
     }
     deaths_.gone().clear();
-    if (draining_ && (drained() || now_ >= drain_until_ns_)) stopped_ = true;
+    if (draining_ && (drained() || now_ >= drain_until())) stopped_ = true;
     if (now_ - harvested_ns_ >= kHarvestEvery && !sessions_.all().empty()) {
         harvested_ns_ = now_;
         harvest_ = harvest_ + 1 < sessions_.all().size() ? harvest_ + 1 : 0;

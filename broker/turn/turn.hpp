@@ -60,6 +60,7 @@ class Turn {
     void look_at_clock(bool spun);
     void hear();
     void drain(uint64_t within_ns);
+    [[nodiscard]] core::TimeNs drain_until() const;
     void open(Session* session);
     void end(const Request& request);
     void administer(AdminJob* job);
@@ -120,7 +121,7 @@ class Turn {
     Sleep sleep_;
     core::TimeNs now_ = 0;
     core::TimeNs due_ns_ = shm::kNever;  // what comes due first, when that was last looked up
-    core::TimeNs drain_until_ns_ = shm::kNever;
+    uint64_t end_ns_ = shm::kNever;      // monotonic: while broker time stands, a drain goes on
     core::TimeNs drain_timeout_ns_ = 0;
     core::TimeNs harvested_ns_ = 0;
     size_t first_ = 0;  // session that is read first: rotates
