@@ -23,13 +23,13 @@
 #include "broker/ctl/exec/holder.hpp"
 #include "broker/ctl/exec/lease_watch.hpp"
 #include "broker/ctl/exec/terminal.hpp"
-#include "broker/ctl/exec/tree_leaf.hpp"
 #include "broker/ctl/exec/waiting.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output/sheet.hpp"
 #include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/system_failure.hpp"
+#include "broker/ctl/tree/tree_leaf.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs::ctl::exec {

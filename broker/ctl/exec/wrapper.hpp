@@ -5,10 +5,11 @@
 // and its lease with it. As long as the wrapper is there, the lease's end is an event of that
 // session: then it ends the command.
 //
-// Where it can, it puts the command into a control group of its own (tree_leaf.hpp): then the lease
-// lasts until the last process of that has ended, also if the wrapper is killed, and what has to
-// end ends with all that it has started. The wrapper stays outside. What a command leaves running
-// is left alone; the wrapper says so, and leaves the session to the broker.
+// Where it can, it puts the command into a control group of its own
+// (broker/ctl/tree/tree_leaf.hpp): then the lease lasts until the last process of that has ended,
+// also if the wrapper is killed, and what has to end ends with all that it has started. The wrapper
+// stays outside. What a command leaves running is left alone; the wrapper says so, and leaves the
+// session to the broker.
 //
 // Under --keepalive it prolongs the lease while the command runs and is not stopped, and under
 // --preempt it tells the command that its slot is taken. Both go with it, so then the kernel kills

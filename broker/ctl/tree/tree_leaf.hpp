@@ -1,4 +1,4 @@
-// broker/ctl/exec/tree_leaf.hpp -- makes the control group in which a command's processes stay.
+// broker/ctl/tree/tree_leaf.hpp -- makes the control group in which a command's processes stay.
 // Where there is none to be had, it finds them as descendants.
 //
 // A leaf below this process's own group, where this user may make one: a group of the user's
@@ -27,7 +27,7 @@
 
 #include "shm/descriptor.hpp"
 
-namespace dibs::ctl::exec {
+namespace dibs::ctl {
 
 class TreeLeaf {
   public:
@@ -59,4 +59,4 @@ class TreeLeaf {
     shm::Descriptor events_;
 };
 
-}  // namespace dibs::ctl::exec
+}  // namespace dibs::ctl

@@ -1,6 +1,6 @@
-// broker/ctl/exec/tree_leaf.cpp -- makes the control group in which a command's processes stay.
+// broker/ctl/tree/tree_leaf.cpp -- makes the control group in which a command's processes stay.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/ctl/exec/tree_leaf.hpp"
+#include "broker/ctl/tree/tree_leaf.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 
 #include "broker/session/control_group.hpp"
 
-namespace dibs::ctl::exec {
+namespace dibs::ctl {
 
 namespace {
 
@@ -149,4 +149,4 @@ void TreeLeaf::kill() const {
         signal(SIGKILL);
 }
 
-}  // namespace dibs::ctl::exec
+}  // namespace dibs::ctl
