@@ -257,9 +257,9 @@ def many_left(place):
     command.kill()
     expect_equal(place.run("exec", "one", "-t", "1min", "--", "true"), (0, "", ""))
     expect(not lives(left), "what it had started lives")
-    for one in below:
-        one.rmdir()
+    command.wait(60)
     expect_equal(place.run("exec", "one", "--", "true"), (0, "", ""))
+    expect(not group.exists(), "its group is still there")
 
 
 def delegated(place, group, *words):

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,10 +22,10 @@
 #include "broker/ctl/exec/holder.hpp"
 #include "broker/ctl/exec/lease_watch.hpp"
 #include "broker/ctl/exec/terminal.hpp"
-#include "broker/ctl/exec/waiting.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output/sheet.hpp"
 #include "broker/ctl/output/talk.hpp"
+#include "broker/ctl/output/who.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/system_failure.hpp"
 #include "broker/ctl/tree/tree_leaf.hpp"
@@ -84,7 +83,8 @@ class Wrapper {
     void make_tree() {
         if (options_.tree == Tree::kNone) return;
         std::string why;
-        tree_ = TreeLeaf::make(holder_.pid(), &why);
+        tree_ = TreeLeaf::make("exec", &why);
+        if (tree_ != nullptr && !tree_->take(holder_.pid(), &why)) tree_.reset();
         if (tree_ != nullptr || options_.tree != Tree::kRequired) return;
         talk("dibs exec: --tree without a control group (" + why +
              "): this process keeps the slot until all that the command has started has ended, and "
@@ -192,7 +192,7 @@ class Wrapper {
         if (tree_ == nullptr) return;
         if (watch_ != nullptr && tree_->is_group() && watch_->is_of_tree() &&
             !tree_->await_empty(kEndingMs)) {
-            const std::string left = running();
+            const std::string left = shown_running(tree_->processes());
             if (!left.empty()) {
                 talk("dibs exec: the command has ended and left " + left + ": the slot of pool \"" +
                      options_.pool.name + "\" is given back when the last one has ended");
@@ -203,34 +203,16 @@ class Wrapper {
         tree_.reset();
     }
 
-    // How many processes of the tree, and one of them; empty: none.
-    [[nodiscard]] std::string running() const {
-        const std::vector<uint32_t> left = tree_->processes();
-        if (left.empty()) return "";
-        return std::to_string(left.size()) +
-               (left.size() == 1 ? " process running, " : " processes running, ") +
-               shown(static_cast<pid_t>(left.front())) + (left.size() == 1 ? "" : " and others");
-    }
-
     // It was killed, and lives on.
     void tell_of_rest() const {
-        const std::string left = running();
+        const std::string left = shown_running(tree_->processes());
         if (left.empty()) return;
         talk("dibs exec: the command has lost its slot and left " + left +
              ": KILL has not ended that yet; end it as its user, or as root");
     }
 
-    static std::string shown(pid_t pid) {
-        struct stat owner = {};
-        (void)stat(("/proc/" + std::to_string(pid)).c_str(), &owner);
-        dibs_holder process = {};
-        process.pid = static_cast<uint32_t>(pid);
-        process.uid = owner.st_uid;
-        return shown_process(process);
-    }
-
     [[nodiscard]] std::string command_shown() const {
-        return "the command, " + shown(holder_.pid()) + ",";
+        return "the command, " + process_text(static_cast<uint32_t>(holder_.pid())) + ",";
     }
 
     // It has lost its lease, and nothing here can end it.

@@ -4,6 +4,7 @@
 
 #include <grp.h>
 #include <pwd.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <fstream>
@@ -79,6 +80,12 @@ std::string process_text(uint32_t pid, const std::string& command, uint32_t uid)
     return "process " + std::to_string(pid) +
            (command.empty() ? "" : " (" + harmless(command) + ")") + " of user " +
            harmless(user_name(uid));
+}
+
+std::string process_text(uint32_t pid) {
+    struct stat owner = {};
+    (void)stat(("/proc/" + std::to_string(pid)).c_str(), &owner);
+    return process_text(pid, command_name(pid), owner.st_uid);
 }
 
 }  // namespace dibs::ctl

@@ -22,5 +22,7 @@ std::string command_name(uint32_t pid);
 
 // "process 21245 (python3) of user alice".
 std::string process_text(uint32_t pid, const std::string& command, uint32_t uid);
+// The same of a process on this machine.
+std::string process_text(uint32_t pid);
 
 }  // namespace dibs::ctl

@@ -11,53 +11,86 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <string_view>
 #include <system_error>
 
+#include "broker/ctl/output/who.hpp"
 #include "broker/session/control_group.hpp"
 
 namespace dibs::ctl {
 
 namespace {
 
-constexpr std::string_view kPrefix = "dibs-exec-";
+constexpr std::string_view kPrefixes[] = {"dibs-exec-", "dibs-worker-"};
 constexpr size_t kProcessesMost = 4096;
 constexpr int kNamesMost = 100;
 constexpr int kGoingMs = 100;
 constexpr int kRounds = 4;  // what is killed may have started others meanwhile
 
 // False, errno set: it was not taken.
-bool write_to(const std::string& file, const std::string& text) {
-    const shm::Descriptor fd(open(file.c_str(), O_WRONLY | O_CLOEXEC));
+bool write_to(const shm::Descriptor& fd, const std::string& text) {
     return fd.valid() &&
            write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-// With those below it. The kernel removes none that has processes.
-bool remove_leaf(const std::filesystem::path& leaf) {
+shm::Descriptor open_in(const shm::Descriptor& group, const char* file, int flags) {
+    return shm::Descriptor(openat(group.get(), file, flags | O_CLOEXEC));
+}
+
+// With those below it, of whatever name: no process is in any of them.
+bool remove_group(const std::filesystem::path& group) {
     std::error_code gone;
-    for (const auto& below : std::filesystem::directory_iterator(leaf, gone)) {
-        if (below.path().filename().string().starts_with(kPrefix)) (void)remove_leaf(below.path());
+    for (const auto& below : std::filesystem::directory_iterator(group, gone)) {
+        if (below.is_directory(gone)) (void)remove_group(below.path());
     }
-    return rmdir(leaf.c_str()) == 0;
+    return rmdir(group.c_str()) == 0;
+}
+
+// 0: a group of that name is no leaf.
+pid_t maker_of(const std::string& name) {
+    pid_t maker = 0;
+    for (const std::string_view prefix : kPrefixes) {
+        if (!name.starts_with(prefix)) continue;
+        (void)std::from_chars(name.data() + prefix.size(), name.data() + name.size(), maker);
+    }
+    return maker;
 }
 
 // Those whose makers are dead, or had this process's number.
 void remove_left_behind(const std::string& group) {
     std::error_code gone;
     for (const auto& entry : std::filesystem::directory_iterator(group, gone)) {
-        const std::string name = entry.path().filename();
-        if (!name.starts_with(kPrefix)) continue;
-        pid_t maker = 0;
-        (void)std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), maker);
+        const pid_t maker = maker_of(entry.path().filename());
         const bool dead = maker == getpid() || (::kill(maker, 0) != 0 && errno == ESRCH);
-        if (maker > 0 && dead) (void)remove_leaf(entry.path());
+        if (maker <= 0 || !dead) continue;
+        const shm::Descriptor folder = open_group(entry.path());
+        if (is_empty_group(open_in(folder, "cgroup.events", O_RDONLY)))
+            (void)remove_group(entry.path());
     }
+}
+
+std::unique_ptr<TreeLeaf> make_at(const std::string& path, std::string* why) {
+    std::string folder = path;
+    int made = mkdir(folder.c_str(), 0755);
+    // There yet: a process that had this one's number has left some running.
+    for (int next = 2; made != 0 && errno == EEXIST && next < kNamesMost; ++next) {
+        folder = path + "-" + std::to_string(next);
+        made = mkdir(folder.c_str(), 0755);
+    }
+    if (made == 0) {
+        auto leaf = std::make_unique<TreeLeaf>(folder);
+        if (leaf->events() >= 0) return leaf;
+    }
+    *why = "no control group can be made in " + path.substr(0, path.rfind('/')) + ": " +
+           std::strerror(errno);
+    return nullptr;
 }
 
 void add_children(const std::string& process, std::vector<uint32_t>* found) {
@@ -75,26 +108,15 @@ void add_children(const std::string& process, std::vector<uint32_t>* found) {
 
 }  // namespace
 
-std::unique_ptr<TreeLeaf> TreeLeaf::make(pid_t process, std::string* why) {
+std::unique_ptr<TreeLeaf> TreeLeaf::make(const std::string& kind, std::string* why) {
     const std::string group = control_group_of("self", why);
     if (group.empty()) return nullptr;
     remove_left_behind(group);
-    std::string folder = group + "/" + std::string(kPrefix) + std::to_string(getpid());
-    int made = mkdir(folder.c_str(), 0755);
-    // There yet: a process that had this one's number has left some running.
-    for (int next = 2; made != 0 && errno == EEXIST && next < kNamesMost; ++next) {
-        folder = group + "/" + std::string(kPrefix) + std::to_string(getpid()) + "-" +
-                 std::to_string(next);
-        made = mkdir(folder.c_str(), 0755);
-    }
-    std::unique_ptr<TreeLeaf> leaf;
-    if (made == 0) leaf = std::make_unique<TreeLeaf>(folder);
-    if (leaf != nullptr && leaf->events() >= 0 && leaf->group_.valid() &&
-        write_to(folder + "/cgroup.procs", std::to_string(process))) {
-        return leaf;
-    }
-    *why = "no control group can be made in " + group + ": " + std::strerror(errno);
-    return nullptr;
+    return make_at(group + "/dibs-" + kind + "-" + std::to_string(getpid()), why);
+}
+
+std::unique_ptr<TreeLeaf> TreeLeaf::make_below(const std::string& name, std::string* why) const {
+    return make_at(folder_ + "/" + name, why);
 }
 
 std::unique_ptr<TreeLeaf> TreeLeaf::of_descendants() {
@@ -105,11 +127,37 @@ std::unique_ptr<TreeLeaf> TreeLeaf::of_descendants() {
 TreeLeaf::TreeLeaf(std::string folder) : folder_(std::move(folder)) {
     if (folder_.empty()) return;
     group_ = open_group(folder_);
-    events_ = shm::Descriptor(open((folder_ + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
+    listing_ = open_in(group_, "cgroup.procs", O_RDONLY);
+    events_ = open_in(group_, "cgroup.events", O_RDONLY);
 }
 
 TreeLeaf::~TreeLeaf() {
-    if (is_group() && !remove_leaf(folder_) && await_empty(kGoingMs)) (void)remove_leaf(folder_);
+    if (is_group() && await_empty(kGoingMs)) (void)remove_group(folder_);
+}
+
+bool TreeLeaf::take(pid_t process, std::string* why) const {
+    if (write_to(entrance(), std::to_string(process))) return true;
+    *why = "no process can be put into " + folder_ + ": " + std::strerror(errno);
+    return false;
+}
+
+shm::Descriptor TreeLeaf::entrance() const {
+    return open_in(group_, "cgroup.procs", O_WRONLY);
+}
+
+bool TreeLeaf::lets_in(std::string* why) const {
+    const pid_t child = fork();
+    if (child == 0) {
+        std::string unused;
+        errno = 0;
+        (void)take(0, &unused);
+        _exit(errno);
+    }
+    int status = 0;
+    if (child > 0 && waitpid(child, &status, 0) == child && status == 0) return true;
+    *why = "no process can be put into " + folder_ + ": " +
+           std::strerror(child < 0 ? errno : WEXITSTATUS(status));
+    return false;
 }
 
 bool TreeLeaf::is_populated() const {
@@ -127,15 +175,35 @@ bool TreeLeaf::await_empty(int timeout_ms) const {
 }
 
 std::vector<uint32_t> TreeLeaf::processes() const {
-    if (is_group()) return processes_of_group(group_, kProcessesMost).pids;
+    if (is_group()) return processes_of_leaf();
     std::vector<uint32_t> found;
     add_children(std::to_string(getpid()), &found);
     return found;
 }
 
+// Where no group is below it (its folder has the links of none) and the list is short, in two
+// calls: dibs worker asks at each use.
+std::vector<uint32_t> TreeLeaf::processes_of_leaf() const {
+    struct stat folder = {};
+    std::array<char, 2048> text;
+    const ssize_t size = pread(listing_.get(), text.data(), text.size(), 0);
+    if (size < 0 || static_cast<size_t>(size) == text.size() || fstat(group_.get(), &folder) != 0 ||
+        folder.st_nlink > 2) {
+        return processes_of_group(group_, kProcessesMost).pids;
+    }
+    std::vector<uint32_t> found;
+    const char* const end = text.data() + size;
+    for (const char* at = text.data(); at < end; ++at) {  // behind each number is a newline
+        uint32_t pid = 0;
+        at = std::from_chars(at, end, pid).ptr;
+        found.push_back(pid);
+    }
+    return found;
+}
+
 // A number may be another process's by now, a pidfd is not.
-void TreeLeaf::signal(int signal) const {
-    for (const uint32_t pid : processes()) {
+void TreeLeaf::signal_all(int signal, const std::vector<uint32_t>& pids) const {
+    for (const uint32_t pid : pids) {
         const shm::Descriptor pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
         if (!pidfd.valid() || (is_group() && !is_in_group(pid, folder_))) continue;
         (void)syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0);
@@ -144,9 +212,16 @@ void TreeLeaf::signal(int signal) const {
 
 // Before Linux 5.14 there is no such file, and what another user runs stays.
 void TreeLeaf::kill() const {
-    if (is_group() && write_to(folder_ + "/cgroup.kill", "1")) return;
+    if (is_group() && write_to(open_in(group_, "cgroup.kill", O_WRONLY), "1")) return;
     for (int round = 0; round < kRounds; ++round)
         signal(SIGKILL);
+}
+
+std::string shown_running(const std::vector<uint32_t>& pids) {
+    if (pids.empty()) return "";
+    return std::to_string(pids.size()) +
+           (pids.size() == 1 ? " process running, " : " processes running, ") +
+           process_text(pids.front()) + (pids.size() == 1 ? "" : " and others");
 }
 
 }  // namespace dibs::ctl

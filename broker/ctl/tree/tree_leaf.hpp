@@ -9,8 +9,8 @@
 //   (none) ── make ──► empty ── take ──► populated ── its last process ends ──► empty ── ~ ──►
 //   (none)
 //
-// A leaf that a killed process has left behind is removed by the next one that is made beside it,
-// or with the one that it is in.
+// A leaf may have leaves below it, which end with it. One that a killed process has left behind is
+// removed by the next process that makes one beside it, or with the one that it is in.
 //
 // Without a group this process becomes a child subreaper: what its command has started is its own
 // child once its parent has ended. That is known only as long as this process lives, and another
@@ -31,8 +31,11 @@ namespace dibs::ctl {
 
 class TreeLeaf {
   public:
-    // With that process in it. Null, and *why: it cannot be had here.
-    static std::unique_ptr<TreeLeaf> make(pid_t process, std::string* why);
+    // "dibs-KIND-PID", empty. Null, and *why: it cannot be had here. Kinds are exec and worker.
+    static std::unique_ptr<TreeLeaf> make(const std::string& kind, std::string* why);
+    // The same within this one.
+    [[nodiscard]] std::unique_ptr<TreeLeaf> make_below(const std::string& name,
+                                                       std::string* why) const;
     // All descendants of this process.
     static std::unique_ptr<TreeLeaf> of_descendants();
     explicit TreeLeaf(std::string folder);
@@ -41,6 +44,14 @@ class TreeLeaf {
     TreeLeaf(const TreeLeaf&) = delete;
     TreeLeaf& operator=(const TreeLeaf&) = delete;
 
+    // Puts a process into it. False, and *why: it may not be.
+    bool take(pid_t process, std::string* why) const;
+    // Where a child writes "0" to be in it before it starts anything; invalid, errno set.
+    [[nodiscard]] shm::Descriptor entrance() const;
+    // Tried with a child that ends at once: who may make a group may not always fill it.
+    bool lets_in(std::string* why) const;
+
+    [[nodiscard]] const std::string& folder() const { return folder_; }
     [[nodiscard]] bool is_group() const { return !folder_.empty(); }
     // Has POLLPRI when is_populated() may have changed since it was last asked.
     [[nodiscard]] int events() const { return events_.get(); }
@@ -49,14 +60,22 @@ class TreeLeaf {
     [[nodiscard]] bool await_empty(int timeout_ms) const;
     [[nodiscard]] std::vector<uint32_t> processes() const;
     // To each process that this user may signal.
-    void signal(int signal) const;
+    void signal(int signal) const { signal_all(signal, processes()); }
+    // To those of them that are in it.
+    void signal_all(int signal, const std::vector<uint32_t>& pids) const;
     // All at once, those of other users too.
     void kill() const;
 
   private:
+    [[nodiscard]] std::vector<uint32_t> processes_of_leaf() const;
+
     std::string folder_;
     shm::Descriptor group_;
     shm::Descriptor events_;
+    shm::Descriptor listing_;  // cgroup.procs
 };
+
+// "2 processes running, process 12 (sleep) of user alice and others"; empty: there are none.
+std::string shown_running(const std::vector<uint32_t>& pids);
 
 }  // namespace dibs::ctl
