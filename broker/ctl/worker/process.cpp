@@ -42,12 +42,14 @@ struct Becoming {
     char* const* envp;
     int input;
     int output;
-    int failure;  // where errno goes if it cannot be executed
+    int entrance;  // of its control group; -1: none
+    int failure;   // where errno goes if it cannot be executed, and -errno if it cannot enter
     pid_t parent;
 
     [[noreturn]] void run() const {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(kExitOwnFailure);
+        if (entrance >= 0 && write(entrance, "0", 1) != 1) give_up(-errno);
         setpgid(0, 0);
         sigset_t none;
         sigemptyset(&none);
@@ -56,7 +58,9 @@ struct Becoming {
         dup2(input, STDIN_FILENO);
         dup2(output, STDOUT_FILENO);
         execvpe(program, argv, envp);
-        const int error = errno;
+        give_up(errno);
+    }
+    [[noreturn]] void give_up(int error) const {
         (void)!write(failure, &error, sizeof error);
         _exit(kExitNoCommand);
     }
@@ -87,6 +91,7 @@ Process::Process(const ProcessStart& start) {
                                envp.data(),
                                in.reading.get(),
                                start.piped ? out.writing.get() : unpiped,
+                               start.entrance.get(),
                                failure.writing.get(),
                                getpid()};
     pid_ = fork();
@@ -104,6 +109,11 @@ Process::Process(const ProcessStart& start) {
         kill(pid_, SIGKILL);
         reap();
         pid_ = -1;
+        if (error < 0) {
+            throw Failure(
+                kExitOwnFailure,
+                std::string("a process cannot enter its control group: ") + std::strerror(-error));
+        }
         throw Failure(error == ENOENT ? kExitNoCommand : kExitCannotExecute,
                       "cannot execute " + start.program + ": " + std::strerror(error));
     }

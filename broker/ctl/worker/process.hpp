@@ -22,6 +22,7 @@ struct ProcessStart {
     bool piped = false;                  // its output is a pipe, else standard error if quiet
     bool quiet = false;                  // not piped: not even on this program's standard output
     const Guard* guard = nullptr;        // ends its group when this program is killed
+    shm::Descriptor entrance = {};       // of a control group, which it is in from the beginning
 };
 
 class Process {
