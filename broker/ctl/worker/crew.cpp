@@ -22,6 +22,7 @@
 #include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/stop_signals.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/tree/tree_leaf.hpp"
 #include "broker/ctl/worker/hand.hpp"
 #include "broker/ctl/worker/notify_socket.hpp"
 #include "broker/text/line_wrap.hpp"
@@ -35,7 +36,7 @@ namespace {
 constexpr int64_t kNet = 100 * DIBS_MILLISECOND;
 constexpr int64_t kQuietAfter = DIBS_SECOND;
 
-// Each process takes about nine descriptors. They are the crew's: none survives an exec.
+// Each process takes about a dozen descriptors. They are the crew's: none survives an exec.
 void raise_descriptor_limit() {
     struct rlimit limit = {};
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -49,16 +50,38 @@ shm::Descriptor take_signals() {
     return shm::Descriptor(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+std::unique_ptr<TreeLeaf> make_tree(const Options& options) {
+    std::string why;
+    std::unique_ptr<TreeLeaf> tree = TreeLeaf::make("worker", &why);
+    if (tree && tree->lets_in(&why)) return tree;
+    if (options.leftovers == Leftovers::kEnd) {
+        throw Failure(kExitOwnFailure,
+                      "--leftovers end needs a control group for each process: " + why);
+    }
+    return nullptr;
+}
+
 class Crew {
   public:
-    explicit Crew(const Options& options) : options_(options), signals_(take_signals()) {
+    explicit Crew(const Options& options)
+        : options_(options),
+          tree_(make_tree(options)),
+          guard_(tree_ ? tree_->folder() : ""),
+          signals_(take_signals()) {
         if (options.notify) folder_ = std::make_unique<NotifyFolder>();
         for (uint32_t i = 0; i < options.pool.count; ++i) {
             const std::string path = folder_ ? folder_->path() + "/" + std::to_string(i) : "";
-            hands_.push_back(std::make_unique<Hand>(options, guard_, i, path));
+            hands_.push_back(std::make_unique<Hand>(options, guard_, tree_.get(), i, path));
         }
         spans_.resize(hands_.size());
     }
+
+    // What is left at once, not one after the other as its leaf is waited for.
+    ~Crew() {
+        if (tree_) tree_->kill();
+    }
+    Crew(const Crew&) = delete;
+    Crew& operator=(const Crew&) = delete;
 
     int run() {
         while (!gone()) {
@@ -153,6 +176,7 @@ class Crew {
     }
 
     const Options& options_;
+    std::unique_ptr<TreeLeaf> tree_;  // holds the leaves of all processes; null: there are none
     Guard guard_;
     shm::Descriptor signals_;
     std::unique_ptr<NotifyFolder> folder_;

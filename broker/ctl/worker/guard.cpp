@@ -12,9 +12,11 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 #include <set>
 
 #include "broker/ctl/system_failure.hpp"
+#include "broker/ctl/tree/tree_leaf.hpp"
 
 namespace dibs::ctl::worker {
 
@@ -26,13 +28,15 @@ void keep_only(int fd) {
     (void)syscall(SYS_close_range, 1U, ~0U, 0U);
 }
 
-[[noreturn]] void watch(int fd) {
+// The control group is opened while the worker lives, so it is the worker's and none of its name.
+void watch(int fd, const std::string& folder) {
     setsid();
     prctl(PR_SET_NAME, "dibs-guard");
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, nullptr);
     keep_only(fd);
+    const auto tree = folder.empty() ? nullptr : std::make_unique<TreeLeaf>(folder);
     std::set<pid_t> groups;
     for (;;) {
         pid_t word = 0;
@@ -47,12 +51,12 @@ void keep_only(int fd) {
     }
     for (const pid_t group : groups)
         kill(-group, SIGKILL);
-    _exit(0);
+    if (tree != nullptr) tree->kill();
 }
 
 }  // namespace
 
-Guard::Guard() {
+Guard::Guard(const std::string& tree) {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) throw system_failure("pipe");
     const shm::Descriptor reading(ends[0]);
@@ -62,7 +66,8 @@ Guard::Guard() {
     if (pid_ < 0) throw system_failure("fork");
     if (pid_ == 0) {
         pipe_.reset();
-        watch(reading.get());
+        watch(reading.get(), tree);
+        _exit(0);
     }
 }
 

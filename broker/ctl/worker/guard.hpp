@@ -1,12 +1,15 @@
-// broker/ctl/worker/guard.hpp -- ends the process groups of a worker that was killed.
+// broker/ctl/worker/guard.hpp -- ends the processes of a worker that was killed.
 //
 // The kernel kills the processes of a worker with it (PR_SET_PDEATHSIG), but not what those have
 // started. A process of its own, in a session of its own, receives each group's number over a pipe;
-// at the end of the pipe, which is the worker's end, it kills the groups that are left.
+// at the end of the pipe, which is the worker's end, it kills the process groups that are left, and
+// all that is in the worker's control group.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <sys/types.h>
+
+#include <string>
 
 #include "shm/descriptor.hpp"
 
@@ -14,7 +17,8 @@ namespace dibs::ctl::worker {
 
 class Guard {
   public:
-    Guard();  // starts the process; Failure
+    // Starts the process; Failure. `tree`: the folder of the worker's control group, or empty.
+    explicit Guard(const std::string& tree);
     ~Guard();
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;

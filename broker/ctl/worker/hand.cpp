@@ -42,12 +42,14 @@ std::string shown(const std::string& line) {
 
 Hand::Hand(const Options& options,
            const Guard& guard,
+           const TreeLeaf* tree,
            uint32_t index,
            const std::string& notify_path)
     : options_(options),
       guard_(guard),
       index_(index),
       name_(options.name + "-" + std::to_string(index)),
+      tree_(tree),
       reader_(options.line_max) {
     if (!notify_path.empty()) notify_ = std::make_unique<NotifySocket>(notify_path);
 }
@@ -67,10 +69,13 @@ void Hand::watch(std::vector<pollfd>* watched) {
     }
     if (notify_) add(notify_->fd(), POLLIN);
     if (cleaner_) add(cleaner_->pidfd(), POLLIN);
+    if (leftover_.valid()) add(leftover_.get(), POLLIN);
+    if (leaf_ && state_ == State::kEmptying) add(leaf_->events(), POLLPRI);
 }
 
 int64_t Hand::due_ns() const {
-    return armed_ ? due_ns_ : 0;
+    const bool look_again = state_ == State::kSweeping && !leftover_.valid();
+    return armed_ && !look_again ? due_ns_ : 0;
 }
 
 void Hand::look(int64_t now_ns) {
@@ -82,6 +87,8 @@ void Hand::look(int64_t now_ns) {
         if (status) take_end(*status, now_ns);
     }
     if (cleaner_) look_at_cleaner(now_ns);
+    if (state_ == State::kSweeping) finish_use(now_ns);
+    if (state_ == State::kEmptying) look_at_leaf(now_ns);
     if (post_) take_assignments(now_ns);
     if (now_ns >= due_ns_) take_due(now_ns);
     feed(now_ns);
@@ -108,6 +115,8 @@ void Hand::take_due(int64_t now_ns) {
             return fail("did not end what its holder has given back within " +
                             shown_time(options_.grace_ns),
                         now_ns);
+        case State::kSweeping:
+            return end_leftovers(now_ns);
         case State::kCleaning:
             cleaner_.reset();
             return fail(
@@ -116,7 +125,10 @@ void Hand::take_due(int64_t now_ns) {
         case State::kStopping:
             killed_ = true;
             process_->signal(SIGKILL);
+            if (leaf_) leaf_->kill();
             return;
+        case State::kEmptying:
+            return take_rest(now_ns);
         case State::kGone:
             return;
     }
@@ -146,10 +158,14 @@ void Hand::start(int64_t now_ns) {
     was_ready_ = false;
     planned_ = false;
     killed_ = false;
+    told_leftovers_ = false;
     born_ns_ = now_ns;
     try {
+        make_leaf();
+        start.entrance = leaf_entrance();
         process_ = std::make_unique<Process>(start);
     } catch (const Failure& failure) {
+        leaf_.reset();
         say(failure.what());
         ++failures_;
         return rest(now_ns);
@@ -261,7 +277,12 @@ void Hand::fail(const std::string& text, int64_t now_ns) {
 void Hand::stop(bool planned, int64_t now_ns) {
     post_.reset();
     cleaner_.reset();
+    leftover_.reset();
     unsent_.clear();
+    if (state_ == State::kEmptying) {
+        due_ns_ = std::min(due_ns_, after(now_ns, options_.grace_ns));
+        return;
+    }
     if (!process_) {
         state_ = draining_ ? State::kGone : State::kResting;
         due_ns_ = draining_ ? INT64_MAX : now_ns;
@@ -280,28 +301,24 @@ void Hand::take_end(int status, int64_t now_ns) {
     post_.reset();
     cleaner_.reset();
     process_.reset();
+    leftover_.reset();
     unsent_.clear();
+    if (leaf_) leaf_->kill();
     const int64_t lived_ns = now_ns - born_ns_;
     // A process that had only been told to end, and was killed, was killed by another process.
     const bool by_another = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !killed_;
     const bool told = state_ == State::kStopping && !by_another;
-    if (draining_) {
-        state_ = State::kGone;
-        due_ns_ = INT64_MAX;
-        return;
+    if (!draining_ && !planned_) {
+        if (was_ready_ && lived_ns >= kWellBehaved) failures_ = 0;
+        ++failures_;
+        if (!told) {
+            say(who + shown_end(status) + " after " + shown_time(lived_ns) +
+                (was_ready_ ? "" : ", before it was ready"));
+        }
     }
-    if (planned_) {
-        state_ = State::kResting;
-        due_ns_ = now_ns;
-        return;
-    }
-    if (was_ready_ && lived_ns >= kWellBehaved) failures_ = 0;
-    ++failures_;
-    if (!told) {
-        say(who + shown_end(status) + " after " + shown_time(lived_ns) +
-            (was_ready_ ? "" : ", before it was ready"));
-    }
-    rest(now_ns);
+    state_ = State::kEmptying;
+    due_ns_ = after(now_ns, options_.grace_ns);
+    look_at_leaf(now_ns);
 }
 
 void Hand::rest(int64_t now_ns) {
@@ -316,7 +333,8 @@ void Hand::rest(int64_t now_ns) {
 
 void Hand::drain(int64_t now_ns) {
     draining_ = true;
-    if (state_ == State::kBusy || state_ == State::kEnding || state_ == State::kCleaning) {
+    if (state_ == State::kBusy || state_ == State::kEnding || state_ == State::kSweeping ||
+        state_ == State::kCleaning) {
         if (post_) post_->withdraw();
         return;
     }
@@ -325,8 +343,11 @@ void Hand::drain(int64_t now_ns) {
 
 void Hand::stop_now(int64_t now_ns) {
     draining_ = true;
+    if (state_ == State::kEmptying) due_ns_ = now_ns;
     if (state_ != State::kGone && state_ != State::kStopping) return stop(true, now_ns);
-    if (process_) process_->signal(SIGKILL);
+    if (!process_) return;
+    process_->signal(SIGKILL);
+    if (leaf_) leaf_->kill();
 }
 
 }  // namespace dibs::ctl::worker

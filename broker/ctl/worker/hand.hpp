@@ -18,6 +18,14 @@
 //   cleaning  the command between uses runs
 //   stopping  told to end; killed after the grace
 //
+// Where control groups can be had the process is in a leaf of its own with all that it starts, and
+// so is the command between uses. Two more states are then passed, mostly in no time:
+//
+//   sweeping  before cleaning and behind it, or before idle: processes that have joined the leaf
+//             since the use began end, or are killed
+//   emptying  behind stopping: the process has ended, and the rest of its leaf was killed. No other
+//             process is started until the leaf is empty
+//
 // If the process dies, at any time, the session of its slot ends first.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -29,6 +37,7 @@
 #include <string>
 #include <vector>
 
+#include "broker/ctl/tree/tree_leaf.hpp"
 #include "broker/ctl/worker/guard.hpp"
 #include "broker/ctl/worker/line_reader.hpp"
 #include "broker/ctl/worker/notify_socket.hpp"
@@ -47,14 +56,17 @@ class Hand {
         kIdle,
         kBusy,
         kEnding,
+        kSweeping,
         kCleaning,
         kStopping,
+        kEmptying,
         kGone
     };
 
-    // `notify_path` empty: no socket. Starts with its first look().
+    // `tree` null: no control groups; `notify_path` empty: no socket. Starts with its first look().
     Hand(const Options& options,
          const Guard& guard,
+         const TreeLeaf* tree,
          uint32_t index,
          const std::string& notify_path);
 
@@ -95,6 +107,15 @@ class Hand {
     void take_stray(const std::string& line, int64_t now_ns);
     void feed(int64_t now_ns);
 
+    void begin_use();
+    [[nodiscard]] std::vector<uint32_t> leftovers() const;
+    bool sweep(int64_t now_ns);
+    void end_leftovers(int64_t now_ns);
+    void make_leaf();
+    [[nodiscard]] shm::Descriptor leaf_entrance() const;
+    void look_at_leaf(int64_t now_ns);
+    void leave_leaf(int64_t now_ns);
+    void take_rest(int64_t now_ns);
     void clean(int64_t now_ns);
     void look_at_cleaner(int64_t now_ns);
     void take_end(int status, int64_t now_ns);
@@ -112,6 +133,12 @@ class Hand {
     int64_t due_ns_ = 0;  // of the state; INT64_MAX: none
     bool draining_ = false;
 
+    const TreeLeaf* tree_;
+    std::unique_ptr<TreeLeaf> leaf_;  // of the process, until it is empty
+    std::vector<uint32_t> members_;   // processes when the use began, sorted
+    uint64_t began_ticks_ = 0;        // the use
+    shm::Descriptor leftover_;        // a process that the use has left
+
     std::unique_ptr<Process> process_;
     std::unique_ptr<NotifySocket> notify_;
     LineReader reader_;
@@ -120,6 +147,7 @@ class Hand {
     bool was_ready_ = false;
     bool planned_ = false;  // its end was wanted
     bool killed_ = false;   // because it did not end when it was told to
+    bool told_leftovers_ = false;
     uint64_t uses_ = 0;
     uint64_t stray_bytes_ = 0;
     uint64_t failures_ = 0;
@@ -134,6 +162,8 @@ class Hand {
     uint64_t claim_ = 0;
     uint32_t lines_due_ = 0;  // that the process owes
     bool confirmed_ = false;
+    bool sweep_kills_ = false;
+    bool cleaned_ = false;  // by the command between uses, behind this one
 
     std::unique_ptr<Process> cleaner_;
 };

@@ -18,6 +18,9 @@ enum class Lines : uint8_t {
     kNone     // nothing
 };
 
+// What becomes of the processes that a use has started and not ended.
+enum class Leftovers : uint8_t { kEndIfPossible, kEnd, kKeep };
+
 struct Options {
     PoolOperand pool;
     std::string socket;
@@ -33,6 +36,7 @@ struct Options {
     uint64_t uses_max = 0;               // 0: no limit
     int64_t age_max_ns = 0;              // 0: no limit
     int64_t use_max_ns = 0;              // 0: no limit
+    Leftovers leftovers = Leftovers::kEndIfPossible;
     std::string between;                 // a shell command after each use
     int64_t grace_ns = 5 * DIBS_SECOND;  // for a revoked use, and between TERM and KILL
     int64_t backoff_ns = 100 * DIBS_MILLISECOND;

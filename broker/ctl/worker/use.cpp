@@ -59,6 +59,7 @@ void Hand::take_use(const dibs_assignment& assignment, int64_t now_ns) {
     claim_ = assignment.claim;
     stray_bytes_ = 0;
     ++uses_;
+    begin_use();
     confirmed_ = options_.lines != Lines::kHold;
     if (options_.lines != Lines::kNone) {
         unsent_ += assign_line(options_.pool.name, assignment);
@@ -88,7 +89,7 @@ void Hand::take_answer(const std::string& line, int64_t now_ns) {
         return;
     }
     failures_ = 0;
-    const bool more = !must_retire(now_ns) && options_.between.empty();
+    const bool more = !must_retire(now_ns) && options_.between.empty() && leftovers().empty();
     if (!post_->done(round_, answer, more)) return lose_post(now_ns);
     if (more) return be_idle(now_ns);
     finish_use(now_ns);
@@ -119,7 +120,8 @@ void Hand::begin_ending(int64_t now_ns) {
 void Hand::finish_use(int64_t now_ns) {
     failures_ = 0;
     if (must_retire(now_ns)) return stop(true, now_ns);
-    if (!options_.between.empty()) return clean(now_ns);
+    if (!sweep(now_ns)) return;  // and comes here again
+    if (!options_.between.empty() && !cleaned_) return clean(now_ns);
     if (!post_) return post(now_ns);
     if (!post_->ready(asked_round_)) return lose_post(now_ns);
     be_idle(now_ns);
@@ -160,6 +162,7 @@ void Hand::clean(int64_t now_ns) {
     start.quiet = true;
     start.guard = &guard_;
     try {
+        start.entrance = leaf_entrance();
         cleaner_ = std::make_unique<Process>(start);
     } catch (const Failure& failure) {
         fail(std::string("cannot be cleaned: ") + failure.what(), now_ns);
@@ -173,10 +176,8 @@ void Hand::look_at_cleaner(int64_t now_ns) {
     if (*status != 0) {
         return fail("is not clean: the command between uses " + shown_end(*status), now_ns);
     }
-    if (draining_) return stop(true, now_ns);
-    if (!post_) return post(now_ns);
-    if (!post_->ready(asked_round_)) return lose_post(now_ns);
-    be_idle(now_ns);
+    cleaned_ = true;
+    finish_use(now_ns);
 }
 
 }  // namespace dibs::ctl::worker

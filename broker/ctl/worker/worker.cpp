@@ -51,6 +51,7 @@ constexpr const char* kWorkerFooter =
 struct WorkerWords {
     std::string pool;
     std::string lines = "answer";
+    std::string leftovers;
     std::vector<std::string> attributes;
     std::optional<uint64_t> parts;
 };
@@ -69,11 +70,11 @@ void read_resources(const WorkerWords& words, worker::Options* options) {
                           "where its holders speak to it themselves");
     }
     if (options->uses_max != 0 || options->age_max_ns != 0 || options->use_max_ns != 0 ||
-        !options->between.empty()) {
+        !options->between.empty() || options->leftovers == worker::Leftovers::kEnd) {
         throw Failure(kExitUsage,
                       what +
-                          "--uses-max, --age-max, --use-max and --between are for a process that "
-                          "serves one use at a time");
+                          "--uses-max, --age-max, --use-max, --between and --leftovers end are for "
+                          "a process that serves one use at a time");
     }
 }
 
@@ -87,6 +88,14 @@ void read_words(const WorkerWords& words, worker::Options* options) {
         options->lines = worker::Lines::kNone;
     } else {
         throw Failure(kExitUsage, "--lines " + words.lines + ": it is answer, hold or none");
+    }
+    if (words.leftovers == "end") {
+        options->leftovers = worker::Leftovers::kEnd;
+    } else if (words.leftovers == "keep" ||
+               (words.leftovers.empty() && options->lines == worker::Lines::kNone)) {
+        options->leftovers = worker::Leftovers::kKeep;
+    } else if (!words.leftovers.empty()) {
+        throw Failure(kExitUsage, "--leftovers " + words.leftovers + ": it is end or keep");
     }
     for (const std::string& text : words.attributes) {
         const size_t sign = text.find('=');
@@ -156,6 +165,13 @@ void add_options(Arguments* arguments, WorkerWords* words, worker::Options* opti
         "--age-max", &options->age_max_ns, "replace a process of this age, between uses");
     arguments->duration(
         "--use-max", &options->use_max_ns, "end a process whose use takes longer than this");
+    arguments->text("--leftovers",
+                    &words->leftovers,
+                    "processes that a use has started and that run when it is over: end = they "
+                    "are killed before the slot is offered again (as it is, where control groups "
+                    "can be made), keep = not before their process ends (as it is with --lines "
+                    "none)",
+                    "WORD");
     arguments->text("--between",
                     &options->between,
                     "a shell command to run after each use, with DIBS_WORKER_PID set; a process "
