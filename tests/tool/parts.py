@@ -286,7 +286,8 @@ def worker_refused(place):
             (("box", "--parts", "2"), 2, "--parts 2: a process that is told its uses serves one at a time"),
             (("box", "--parts", "2", "--lines", "hold"), 2, "say --lines none"),
             (("box", "--parts", "2", "--lines", "none", "--uses-max", "9"), 2, "--uses-max, --age-max, "),
-            (("box", "--parts", "2", "--lines", "none", "--between", "true"), 2, "--between are for a process")):
+            (("box", "--parts", "2", "--lines", "none", "--between", "true"), 2, "--leftovers end are for a process"),
+            (("box", "--parts", "2", "--lines", "none", "--leftovers", "end"), 2, "--leftovers end are for a process")):
         found, out, err = place.run("worker", *words, "--", "sleep", "1000")
         expect_equal((words, found, out), (words, code, ""))
         expect(said in err, err)
