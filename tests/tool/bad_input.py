@@ -152,9 +152,8 @@ def no_kind(place):
                                       "dibs ls leases shows them"),
         (("explain", "l0x100000000"), '"l0x100000000" is a lease, and dibs explain takes a claim; '
                                       "dibs ls claims shows them"),
-        (("release", "gpu/0"), '"gpu/0" is no lease, such as l12; dibs ls leases shows them'),
-        (("release", "s0x100000000"), '"s0x100000000" is no lease, such as l12; dibs ls leases '
-                                      "shows them"),
+        *(((word, slot), f'"{slot}" is a slot, and dibs {word} takes a lease; dibs ls slots and dibs ls leases tell '
+                         "who has it") for word in ("inspect", "release") for slot in ("gpu/0", "s0x100000000")),
     )
     for command, said in cases:
         expect_equal(place.run(*command), (2, "", f"dibs {command[0]}: {said}\n"))

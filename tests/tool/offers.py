@@ -130,6 +130,12 @@ def inspected(place):
     told = json.loads(place.run("inspect", "l1", "-o", "json")[1])
     expect_equal((told["state"], told["ended"], told["reason"], told["meta"], told["resources"]),
                  ("ended", True, "by its holder", "train 7", "cpu=2 memory=0"))
+    # How long it was held does not grow any more, and a table shows that alone.
+    later = json.loads(place.run("inspect", "l1", "-o", "json")[1])
+    expect_equal(later["held_ns"], told["held_ns"])
+    expect_equal(told["held_ns"], told["age_ns"] - told["ended_ns"])
+    words = [line.split("  ")[0] for line in place.run("inspect", "l1")[1].splitlines()]
+    expect("held" in words and "age" not in words and "kept alive, ago" not in words, words)
     for meta in ("x" * 256, "two\nlines"):
         code, _, err = place.run("exec", "--meta", meta, "plain", "--", "true")
         expect_equal(code, 2)

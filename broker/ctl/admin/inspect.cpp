@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/admin/listing.hpp"
@@ -30,6 +31,9 @@ Sheet inspection_sheet(const admin::LeaseT& lease, const Viewpoint& from) {
         return Cell::instant(from.wall_ns - std::min(from.wall_ns, ns));
     };
     const bool full = lease.full;
+    // Of one that has ended, its ages go on growing: a table shows how long it was held.
+    const bool was_held = lease.ended && full;
+    const uint64_t held_ns = lease.age_ns - std::min(lease.age_ns, lease.ended_ns);
     const auto seen = [&](Cell cell) { return full ? std::move(cell) : Cell(); };
     const auto duration_if = [&](bool there, uint64_t ns) {
         return there ? Cell::duration(ns) : Cell();
@@ -48,9 +52,10 @@ Sheet inspection_sheet(const admin::LeaseT& lease, const Viewpoint& from) {
                  {"meta", "meta"},
                  {"fence", "fence"},
                  {"created", "created"},
-                 {"age_ns", "age"},
+                 {"age_ns", was_held ? "" : "age"},
+                 {"held_ns", was_held ? "held" : ""},
                  {"interval_ns", "interval"},
-                 {"kept_ns", "kept alive, ago"},
+                 {"kept_ns", was_held ? "" : "kept alive, ago"},
                  {"left_ns", "left"},
                  {"expired_ns", "expired for"},
                  {"ended", "ended"},
@@ -72,6 +77,7 @@ Sheet inspection_sheet(const admin::LeaseT& lease, const Viewpoint& from) {
          seen(Cell::of(lease.fence)),
          ago(lease.age_ns),
          Cell::duration(lease.age_ns),
+         duration_if(full || !lease.ended, held_ns),
          seen(duration_if(lease.interval_ns != 0, lease.interval_ns)),
          seen(Cell::duration(lease.kept_ns)),
          seen(duration_if(!lease.ended, lease.left_ns)),
@@ -88,21 +94,19 @@ int run_inspect(int argc, char** argv) {
     std::string text;
     Arguments arguments("inspect",
                         "Shows one lease: its holder, its resources, when it was granted and kept "
-                        "alive, and of one that has ended lately when and why.");
+                        "alive, and of one that has ended lately when, why, and how long it was "
+                        "held.");
     arguments.operand("LEASE", &text, "the lease, such as l12, or POOL/l12 if it is of that pool");
     Output output(arguments);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
-    // S3.23: up to the first slash it is the pool.
-    const size_t slash = text.find('/');
-    const std::string pool = slash == std::string::npos ? "" : text.substr(0, slash);
-    if (slash != std::string::npos) check_named(pool);
-    const Name name =
-        parse_lease(slash == std::string::npos ? text : text.substr(slash + 1), "inspect");
+    Name name = parse_lease(text, "inspect");
+    // S3.23: looked for in all pools, so that another one can be named.
+    const std::string pool = std::exchange(name.pool, "");
     AdminClient client(output.socket());
     auto lease = find_ended(client, name);
     if (lease == nullptr) lease = find_lease(client, name);
-    if (slash != std::string::npos && lease->pool != pool) {
+    if (!pool.empty() && lease->pool != pool) {
         throw Failure(kExitNotFound,
                       "there is no lease " + shown(name) + " of pool " + pool + ": it is of pool " +
                           lease->pool);

@@ -95,6 +95,11 @@ Name of_kind(const std::string& text, const std::string& word, Name::Kind kind) 
                           (name.by_id ? "; dibs ls claims shows them"
                                       : ", such as c" + numeral + ", whose lease it is"));
     }
+    if (name.kind == Name::Kind::kSlot || name.kind == Name::Kind::kSlotId) {
+        throw Failure(kExitUsage,
+                      quoted(text) + " is a slot, and " + start +
+                          "; dibs ls slots and dibs ls leases tell who has it");
+    }
     throw Failure(kExitUsage,
                   quoted(text) + " is no " + (claim ? "claim, such as c12" : "lease, such as l12") +
                       "; dibs ls " + (claim ? "claims" : "leases") + " shows them");
