@@ -203,9 +203,10 @@ def test_a_touch_asks_nobody(client):
     with pytest.raises(errors.AlreadyEnded):
         lease.touch()
     with client.claim("one", timeout=5, interval=60) as lease:
-        with pytest.raises(errors.WrongState):
+        with pytest.raises(errors.WrongState, match=r"claimed with by_word=True \(and interval=\)"):
             lease.touch()
-    with pytest.raises(errors.BadArgument):
+        assert repr(lease) == f"<dibs.Lease l{hex(lease.id)} fence={lease.fence} units=1>"
+    with pytest.raises(errors.BadArgument, match="^by_word=True needs interval=: "):
         client.claim("one", timeout=5, by_word=True)
 
 
@@ -215,6 +216,23 @@ def test_a_touch_comes_too_late_for_what_has_ended(client):
         with pytest.raises(errors.AlreadyEnded) as late:
             lease.touch()
         assert isinstance(late.value.__cause__, errors.LeaseExpired)
+
+
+@pytest.mark.parametrize("pool", ['grace = "1h"', 'expiry = "lazy"'])
+def test_a_touch_comes_too_late_for_what_a_keepalive_revives(pool):
+    with tempfile.TemporaryDirectory(prefix="dibs-python-") as folder:
+        broker = Dibsd(folder, CONFIG.replace('name = "one"', f'name = "one"\n{pool}'))
+        try:
+            with dibs.connect(broker.socket) as client:
+                with client.claim("one", timeout=5, interval=0.001, by_word=True) as lease:
+                    until(lambda: lease.state == dibs.LeaseState.IN_GRACE)
+                    with pytest.raises(errors.LeaseExpired):
+                        lease.touch()
+                    lease.keepalive(60, wait=5)
+                    assert lease.state == dibs.LeaseState.LIVE
+                    lease.touch()
+        finally:
+            broker.end()
 
 
 def test_keepalive_prolongs(client):

@@ -158,6 +158,15 @@ class Pools:
         if units < 1 or units > _abi.UNITS_MAX:
             raise errors.BadUnits(f"a claim of pool {pool!r} is for 1 to {_abi.UNITS_MAX} slots, "
                                       f"not {units}")
+        if units != 1 and (terms.least or terms.most or terms.offer is not None):
+            raise errors.BadUnits(f"a part is of one slot: units={units} is for whole slots")
+        if by_word and not interval:
+            raise errors.BadArgument("by_word=True needs interval=: for so long a touch() keeps the lease")
+        number = self.number(pool)
+        if terms.offer is not None and not number & _abi.POOL_SET:
+            name = self.describe(number).name
+            if name != terms.offer.pool:
+                raise errors.BadArgument(f"the offer is of pool {terms.offer.pool!r}, and the claim of pool {name!r}")
         body = octets("a body", body)
         pairs, pair_count = options(claim_options)
         label_array, label_count = strings(labels)

@@ -215,9 +215,14 @@ class Lease:
 
     def touch(self) -> None:
         """Prolongs a lease that was claimed with `by_word`, without asking the broker: it looks
-        when the lease is about to expire. LeaseExpired: too late for that, keepalive() revives it
-        if nothing has ended it yet; AlreadyEnded, because of `ended_by`."""
-        code = errors.check(self._session.call("dibs_touch", self._raw))
+        when the lease is about to expire. Too late: AlreadyEnded, because of `ended_by`, where its
+        expiry ends it; LeaseExpired during a grace or in a pool of lazy expiry, where keepalive()
+        may revive it. Revoked: a better claim takes it."""
+        code = self._session.call("dibs_touch", self._raw)
+        if code == errors.WrongState.code:
+            raise errors.WrongState("touch() is for a lease that was claimed with by_word=True (and interval=); "
+                                    "keepalive() prolongs this one")
+        errors.check(code)
         if code == _abi.ALREADY_ENDED:
             raise errors.of_code(code) from self.ended_by
 
@@ -260,13 +265,13 @@ class Lease:
     def __del__(self) -> None:
         if getattr(self, "_held", False) and self._session.is_open:
             if self._end is None:
-                warnings.warn(f"lease {self.id} was not released", ResourceWarning, source=self)
+                warnings.warn(f"lease l{self.id:#x} was not released", ResourceWarning, source=self)
             self._held = False
             self._session.forget_events(self._user_data)
             self._session.orphan(self._raw)
 
     def __repr__(self) -> str:
-        return f"<dibs.Lease {self.id} fence={self.fence} units={self.units}>"
+        return f"<dibs.Lease l{self.id:#x} fence={self.fence} units={self.units}>"
 
 
 Kept = TypeVar("Kept", bound=Lease)
