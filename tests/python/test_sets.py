@@ -36,7 +36,7 @@ def test_a_set_is_claimed_by_its_name_and_the_lease_says_which_pool_it_is_of(bro
 def test_a_set_is_for_claims_alone(broker):
     with dibs.connect(broker.socket) as client:
         for look in (client.describe, client.snapshot, client.totals, client.latency, client.announce):
-            with pytest.raises(dibs.errors.NoSuchPool):
+            with pytest.raises(dibs.errors.NoSuchPool, match="^'any' is a pool set, which is for claims alone: "):
                 look("any")
 
 
@@ -44,5 +44,5 @@ def test_the_asyncio_client_takes_pools_alone(broker):
     async def claim():
         async with await dibs.aio.connect(broker.socket) as client:
             await client.claim("any", timeout=5)
-    with pytest.raises(dibs.errors.NoSuchPool):
+    with pytest.raises(dibs.errors.NoSuchPool, match="^'any' is a pool set: .* the asyncio client takes pools alone$"):
         asyncio.run(claim())

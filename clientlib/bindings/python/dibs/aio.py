@@ -325,6 +325,9 @@ class AsyncClient:
         """As Client.claim. A cancelled task cancels its claim, and a late grant goes back."""
         op = self._pools.claim_op(pool, timeout, interval, units, when_busy, key, body, options,
                                   labels, terms, by_word)
+        if op.pool & _abi.POOL_SET:
+            raise errors.NoSuchPool(f"{pool!r} is a pool set: dibs.Client claims from it, the asyncio client takes "
+                                    "pools alone")
         return Claiming(self, op, timeout)
 
     def describe(self, pool: Union[str, int]) -> PoolLimits:
@@ -338,7 +341,7 @@ class AsyncClient:
 
     def latency(self, pool: Union[str, int]) -> Latency:
         """How long its granted claims waited, as the broker measures it."""
-        return latency.of_pool(self._session, self._pools.number(pool))
+        return latency.of_pool(self._session, self._pools.one(pool))
 
     def reported_latency(self) -> Latency:
         """How long granted claims took, of all pools and clients, as the clients report it."""
@@ -368,7 +371,7 @@ class AsyncClient:
         wanted = announce_options(name, labels, attributes, worker_tag, is_protected, ready,
                                   resources, parts)
         nanoseconds(timeout)  # refuses what is no duration
-        op = _abi.Op.sized(kind=_abi.OP_ANNOUNCE, pool=self._pools.number(pool))
+        op = _abi.Op.sized(kind=_abi.OP_ANNOUNCE, pool=self._pools.one(pool))
         op.announce.contents = wanted
         result = await self._completion(op, self._loop.time() + timeout, _no_lease, [])
         if result.code < 0:

@@ -138,15 +138,22 @@ class Pools:
             self._numbers[pool] = number.value
         return self._numbers[pool]
 
+    def one(self, pool: Union[str, int]) -> int:
+        """The number of a pool that is no set."""
+        number = self.number(pool)
+        if number & _abi.POOL_SET:
+            raise errors.NoSuchPool(f"{pool!r} is a pool set, which is for claims alone: name one of its pools")
+        return number
+
     def describe(self, pool: Union[str, int]) -> PoolLimits:
         raw = _abi.PoolLimits.sized()
-        errors.check(self._session.call("dibs_describe", self.number(pool), raw))
+        errors.check(self._session.call("dibs_describe", self.one(pool), raw))
         return PoolLimits(raw.name.decode(), raw.units_max, raw.payload_max, raw.answer_max,
                           raw.attributes_max, bool(raw.has_workers), bool(raw.draining))
 
     def read(self, function: str, raw: _abi.Struct, kind: Type[Read],
              pool: Union[str, int]) -> Read:
-        errors.check(self._session.call(function, self.number(pool), raw))
+        errors.check(self._session.call(function, self.one(pool), raw))
         return kind(**{name: getattr(raw, name) for name in raw.names() if name != "size"})
 
     def claim_op(self, pool: Union[str, int], timeout: Optional[float], interval: float,
@@ -274,7 +281,7 @@ class Client:
 
     def latency(self, pool: Union[str, int]) -> Latency:
         """How long its granted claims waited, as the broker measures it."""
-        return latency.of_pool(self._session, self._pools.number(pool))
+        return latency.of_pool(self._session, self._pools.one(pool))
 
     def reported_latency(self) -> Latency:
         """How long granted claims took, of all pools and clients, as the clients report it."""
@@ -307,7 +314,7 @@ class Client:
         wanted = announce_options(name, labels, attributes, worker_tag, is_protected, ready,
                                   resources, parts)
         slot = ctypes.c_uint64(0)
-        errors.check(self._session.call("dibs_announce", self._pools.number(pool), wanted,
+        errors.check(self._session.call("dibs_announce", self._pools.one(pool), wanted,
                                         nanoseconds(timeout), slot))
         return OfferedSlot(self._session, slot.value, self._pools.describe(pool).answer_max)
 
