@@ -211,13 +211,12 @@ inline AnswerList read_list(const uint8_t* bytes, size_t size, size_t table, siz
     return list;
 }
 
-// Why something was refused: the first of the answer's names.
-inline AnswerText read_first_name(const uint8_t* bytes, size_t size) {
+// Those that there are, or why something was refused.
+inline AnswerList read_names(const uint8_t* bytes, size_t size) {
     constexpr size_t kNames = 4;
     uint32_t root = 0;
     if (!read_at(bytes, size, 0, &root)) return {};
-    const AnswerList names = read_list(bytes, size, root, kNames);
-    return names.count == 0 ? AnswerText{} : read_text_at(bytes, size, names.first);
+    return read_list(bytes, size, root, kNames);
 }
 
 template <size_t kRoom>

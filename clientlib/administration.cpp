@@ -29,14 +29,34 @@ constexpr uint16_t kWorker = 0;
 constexpr uint16_t kLabels = 1;
 }  // namespace PullerField
 
-void tell_why(const dibs_connect_options& options, const uint8_t* answer, size_t size) {
-    if (options.error_text == nullptr || options.error_text_size == 0) return;
-    const AnswerText why = read_first_name(answer, size);
-    snprintf(options.error_text,
-             options.error_text_size,
-             "%.*s",
-             static_cast<int>(why.size),
-             why.bytes == nullptr ? "" : why.bytes);
+// schemas/admin.fbs: Code
+constexpr uint8_t kUnknownPool = 2;
+constexpr uint8_t kUnknownAccount = 8;
+
+// Why it was refused: the first of the answer's names. If a pool or an account is not there, they
+// are those that are.
+void tell_why(const dibs_connect_options& options, uint8_t code, const Heard& heard) {
+    const size_t room = options.error_text_size;
+    if (options.error_text == nullptr || room == 0) return;
+    options.error_text[0] = 0;
+    const AnswerList names = read_names(heard.bytes, heard.size);
+    const bool is_list = code == kUnknownPool || code == kUnknownAccount;
+    size_t end = 0;
+    for (uint32_t i = 0; i < names.count && end < room && (i == 0 || is_list); ++i) {
+        const AnswerText name =
+            read_text_at(heard.bytes, heard.size, names.first + i * sizeof(uint32_t));
+        const char* before = i != 0 ? ", " : "";
+        if (i == 0 && is_list) {
+            before =
+                code == kUnknownPool ? "no such pool; there are: " : "no such account; there are: ";
+        }
+        end += static_cast<size_t>(snprintf(options.error_text + end,
+                                            room - end,
+                                            "%s%.*s",
+                                            before,
+                                            static_cast<int>(name.size),
+                                            name.bytes == nullptr ? "" : name.bytes));
+    }
 }
 
 }  // namespace
@@ -60,7 +80,7 @@ int put(const dibs_connect_options* given,
     SliceAnswer answer;
     if (!read_slice(heard.bytes, heard.size, &answer)) return DIBS_EHANDSHAKE;
     code = code_of_answer(answer.code);
-    if (code != DIBS_OK) tell_why(options, heard.bytes, heard.size);
+    if (code != DIBS_OK) tell_why(options, answer.code, heard);
     return code;
 }
 

@@ -19,6 +19,7 @@ namespace AnswerField {
 constexpr size_t kLeases = 9;
 constexpr size_t kOffers = 15;
 constexpr size_t kStamp = 16;
+constexpr size_t kReason = 18;
 }  // namespace AnswerField
 namespace OfferField {
 constexpr size_t kPool = 0;
@@ -140,6 +141,14 @@ int read_offers(const Heard& heard, dibs_offer* offers, size_t room, uint64_t* s
         if (offer.count == 0) return DIBS_EHANDSHAKE;
     }
     return static_cast<int>(list.count);
+}
+
+// As a claim of the same would be refused.
+int why_refused(const Heard& heard) {
+    size_t root = 0;
+    if (!Row::at(heard, 0, &root)) return DIBS_EHANDSHAKE;
+    const auto reason = Row{heard, root}.number<int16_t>(AnswerField::kReason);
+    return reason < 0 ? int{reason} : int{DIBS_ESTATE};
 }
 
 int read_inspection(const Heard& heard, dibs_inspection* out) {
@@ -267,6 +276,7 @@ int dibs_offers(const dibs_connect_options* options,
     question.texts(Field::kMost, known.most, known.most_count);
     Heard heard;
     code = put(options, question, heard, known.wait_ns);
+    if (code == DIBS_ESTATE) return why_refused(heard);
     return code != DIBS_OK ? code : read_offers(heard, offers, count, stamp);
 }
 

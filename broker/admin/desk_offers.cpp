@@ -59,6 +59,7 @@ bool Desk::list_offers(AdminJob& job, uint32_t pool) const {
     const std::vector<core::Resource> has = core_.resources(pool);
     if (reason != shm::Reason::kOk) {
         job.answer.code = Code::refused;
+        job.answer.reason = static_cast<int16_t>(reason);
         job.answer.names.assign(1, why_none(reason, has, resource));
         return false;
     }

@@ -1322,8 +1322,8 @@ typedef struct dibs_offers_query {
 // the time is over. *stamp (null = unwanted) is another one whenever others are offered. Nothing is
 // offered while claims wait in the pool, while it, or the broker, drains, or while no accept would
 // be granted: no row is left, or as many workers are asked as may be. An offer is no promise:
-// dibs_claim_options.offer. DIBS_EPOOL; DIBS_ENEGATIVE; DIBS_EVECTOR (a text without "=");
-// DIBS_ESTATE: no such resources, or more than a slot has, and the error text says which.
+// dibs_claim_options.offer. DIBS_EPOOL; DIBS_ENEGATIVE; as of a claim DIBS_EVECTOR (no such
+// resources) and DIBS_EUNAVAILABLE (more than a slot has), and the error text says which.
 DIBS_API int dibs_offers(const dibs_connect_options* options,
                          const dibs_offers_query* query,
                          dibs_offer* offers,

@@ -300,7 +300,7 @@ class AsyncClient:
                 if not self._rooms.refuse(place, kind, int(end.refused_at)):
                     raise errors.NoRoom(self._too_large(kind, int(end.refused_at)))
             if end.outcome != _abi.GRANTED:
-                raise errors.of_completion(end)
+                raise self._pools.refusal(op, end)
             kept[0]._hold()
             return kept[0]
         except BaseException:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Iterable, Iterator, Mapping, Optional, Type, TypeVar, Union
 
-from . import _abi, accounts, errors, latency
+from . import _abi, _amounts, accounts, errors, latency
 from ._session import SLICE_NS, Session, nanoseconds, octets, options, strings
 from .accounts import Share
 from .latency import Latency, Wakeups
@@ -99,13 +99,14 @@ class Terms:
 
     def fields(self) -> dict[str, Any]:
         preferred, count = strings(self.prefer)
-        least, least_count = strings(f"{name}={amount}" for name, amount in self.least.items())
-        most, most_count = strings(f"{name}={amount}" for name, amount in self.most.items())
+        offered = self.offer.available if self.offer is not None else {}
         offer = ctypes.pointer(self.offer.raw()) if self.offer is not None else None
-        if self.meta is not None and "\0" in self.meta:
-            raise errors.BadPayload("meta has a zero byte")
-        return {"offer": offer, "meta": self.meta.encode() if self.meta is not None else None,
-                "least": least, "least_count": least_count, "most": most, "most_count": most_count,
+        meta = self.meta.encode() if self.meta is not None else None
+        if meta is not None and len(meta) > _abi.META_MAX:
+            raise errors.BadPayload(f"meta: at most {_abi.META_MAX} bytes, not {len(meta)}")
+        if any(byte < 0x20 or byte == 0x7F for byte in meta or b""):
+            raise errors.BadPayload(f"meta: one line without control characters, not {self.meta!r}")
+        return {"offer": offer, "meta": meta, **_amounts.part(self.least or offered, self.most),
                 "prefer": preferred, "prefer_count": count, "priority": self.priority,
                 "preempt": self.preempt, "preempt_grace_ns": nanoseconds(self.preempt_grace),
                 "requeue": int(self.requeue),
@@ -183,9 +184,19 @@ class Pools:
             body_size=len(body), options=pairs, option_count=pair_count, labels=label_array,
             label_count=label_count, keep=_abi.KEEP_BY_WORD if by_word else _abi.KEEP_BY_CALLS,
             **terms.fields())
-        made: _abi.Op = _abi.Op.sized(kind=_abi.OP_CLAIM, pool=self.number(pool),
+        made: _abi.Op = _abi.Op.sized(kind=_abi.OP_CLAIM, pool=number,
                                       claim=ctypes.pointer(claim))
         return made
+
+    def refusal(self, op: _abi.Op, end: _abi.Completion) -> errors.Error:
+        """The exception for a claim that was not granted."""
+        if end.code != errors.BadVector.code:
+            return errors.of_completion(end)
+        claim = op.claim.contents
+        wanted = [*claim.least[:claim.least_count], *claim.most[:claim.most_count]]
+        names = sorted({text.partition(b"=")[0].decode() for text in wanted})
+        return errors.BadVector(f"the slots of pool {self.describe(int(end.pool)).name!r} have no resources, or none "
+                                f"of one of these names: {', '.join(names)}")
 
 
 class Client:
@@ -230,7 +241,7 @@ class Client:
         try:  # an exception of a signal handler may come between any two steps
             self._session.wait(op, timeout, ended, functools.partial(keep, made, ended, kept))
             if ended[0].outcome != _abi.GRANTED:
-                raise errors.of_completion(ended[0])
+                raise self._pools.refusal(op, ended[0])
             kept[0]._hold()
             return kept[0]
         except BaseException:
@@ -244,7 +255,7 @@ class Client:
         try:
             errors.check(self._session.call("dibs_claim", op.pool, op.claim, end))
             if end.outcome != _abi.GRANTED:
-                raise errors.of_completion(end)
+                raise self._pools.refusal(op, end)
             lease = Lease(self._session, end)
             lease._hold()
             return lease

@@ -217,7 +217,7 @@ class Unavailable(Error):
 
 
 class BadVector(Error):
-    """Not a part of a slot of this pool: an unknown resource, nothing, or more than most."""
+    """Not a part of a slot of this pool: an unknown resource, no amount, nothing, or more than most."""
     code = -31
 
 

@@ -7,16 +7,11 @@ import ctypes
 from dataclasses import dataclass, replace
 from typing import Mapping, Optional, Sequence, Union
 
-from . import _abi, errors
+from . import _abi, _amounts, errors
 from ._abi import library
-from ._session import nanoseconds, strings
+from ._amounts import Amounts
+from ._session import nanoseconds
 from .state import asked
-
-Amounts = Mapping[str, Union[int, str]]
-
-
-def _texts(amounts: Optional[Amounts]) -> tuple[object, int]:
-    return strings(f"{name}={amount}" for name, amount in (amounts or {}).items())
 
 
 @dataclass(frozen=True)
@@ -39,7 +34,11 @@ class Offer:
         """At most so much of it, to be accepted. Where nothing would be left of some resource, all
         of it: nobody could have the rest."""
         taken = _abi.Offer()
-        texts, count = _texts(most)
+        texts, count = _amounts.texts("most", most)
+        for name in most:
+            if name not in self.available:
+                raise errors.BadVector(f"most of {name}: the offer has {', '.join(self.available)} alone")
+        _amounts.check_something("most", most)
         errors.check(library.dibs_offer_take(self.raw(), texts, count, taken))
         return replace(self, available=_available(taken))
 
@@ -61,15 +60,20 @@ def offers(pool: str, *, least: Optional[Amounts] = None, most: Optional[Amounts
            socket: Optional[str] = None) -> Offers:
     """What the slots of a pool with resources offer: with `least` none that has less, those nearest
     to `most` first; else by slot number. While there is none, or it is still of the stamp `after`,
-    waits at most `wait` seconds for others."""
-    query = _abi.OffersQuery.sized(pool=pool.encode(), wait_ns=nanoseconds(wait), after_stamp=after)
-    query.least, query.least_count = _texts(least)
-    query.most, query.most_count = _texts(most)
+    waits at most `wait` seconds for others. Raises as a claim does: NoSuchPool, BadVector,
+    Unavailable."""
+    if "\0" in pool:
+        raise errors.NoSuchPool(f"no such pool: {pool!r}")
+    query = _abi.OffersQuery.sized(pool=pool.encode(), wait_ns=nanoseconds(wait), after_stamp=after,
+                                   **_amounts.part(least or {}, most or {}))
     if not 1 <= count <= _abi.OFFERS_MAX:
         raise errors.BadArgument(f"count={count}: it is from 1 to {_abi.OFFERS_MAX}")
     found = (_abi.Offer * count)()
     stamp = ctypes.c_uint64(0)
-    told = asked(socket, lambda to: int(library.dibs_offers(to, query, found, count, stamp)))
+    try:
+        told = asked(socket, lambda to: int(library.dibs_offers(to, query, found, count, stamp)))
+    except errors.NoSuchPool as error:
+        raise errors.NoSuchPool(error.text.replace("no such pool", f"no such pool: {pool}", 1)) from None
     return Offers([Offer(raw.pool.decode(), raw.slot, _available(raw), raw.stamp)
                    for raw in found[:told]], stamp.value)
 
@@ -77,7 +81,8 @@ def offers(pool: str, *, least: Optional[Amounts] = None, most: Optional[Amounts
 @dataclass(frozen=True)
 class Inspection:
     """A lease, as dibs/dibs.h says; times in seconds. Of another user's only pool, account and age
-    are known: its uid is None. `left` None: bound to its holder's life. `ended`: seconds since it
+    are known: its uid is None. `age` is since it was granted, also once it has ended: it was held for
+    `age - ended`. `left` None: bound to its holder's life. `ended`: seconds since it
     has, and `code` why (0: by its holder); None: it lives."""
     pool: str
     account: str

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 from typing import Iterable, Mapping, Optional, Union
 
-from . import _abi, errors
+from . import _abi, _amounts, errors
 from ._session import Session, nanoseconds, octets, options, strings
 
 
@@ -39,7 +39,7 @@ class OfferedSlot:
         errors.check(self._session.call("dibs_withdraw", self.id, nanoseconds(wait)))
 
     def __repr__(self) -> str:
-        return f"<dibs.OfferedSlot {self.id}>"
+        return f"<dibs.OfferedSlot s{self.id:#x}>"
 
 
 class Assignment:
@@ -102,7 +102,7 @@ class Assignment:
 
     def __repr__(self) -> str:
         kind = "revocation" if self.is_revocation else "assignment"
-        return f"<dibs.Assignment {kind} slot={self.slot} round={self.round}>"
+        return f"<dibs.Assignment {kind} slot=s{self.slot:#x} round={self.round}>"
 
 
 def announce_options(name: Optional[str], labels: Iterable[str],
@@ -114,7 +114,7 @@ def announce_options(name: Optional[str], labels: Iterable[str],
         raise errors.BadArgument(f"a worker_tag is from 0 to 2**64 - 1, not {worker_tag}")
     if not 0 <= parts < 2**32:
         raise errors.BadArgument(f"parts are from 0 to 2**32 - 1, not {parts}")
-    amounts, amount_count = strings(f"{name}={has}" for name, has in (resources or {}).items())
+    amounts, amount_count = _amounts.texts("resources", resources or {})
     label_array, label_count = strings(labels)
     pairs, pair_count = options(attributes)
     made: _abi.AnnounceOptions = _abi.AnnounceOptions.sized(
