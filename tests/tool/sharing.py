@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# tests/tool/sharing.py -- the two files of docs/gpus.md: users who are not named are treated alike.
+# tests/tool/sharing.py -- the files of docs/gpus.md: users who are not named are treated alike.
 #
 #   sharing.py DIBSD DIBS [PART]     speaks TAP; as root
 # SPDX-License-Identifier: Apache-2.0
@@ -13,7 +13,7 @@ from holding import wait_until
 from tap import Skip, case, expect, expect_equal, main
 
 PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs/gpus.md").read_text()
-BLOCKS = dict(re.findall(r"^```toml\n# (\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+BLOCKS = dict(re.findall(r"^```toml\n# ([\w-]+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 A, B, C = 60001, 60002, 60003
 
 
@@ -48,6 +48,15 @@ def holders(place):
 def rates():
     """The file of the second section: the first one's, with rates in place of the equal share."""
     return BLOCKS["gpus"].replace('share = "equal"\n', "") + BLOCKS["rates"]
+
+
+@case("the files that docs/gpus.md calls complete are so, and what it adds to the first one fits there")
+def complete(place):
+    more = rates() + BLOCKS["more"].replace("alice", "root")
+    for text in (BLOCKS["gpus"], BLOCKS["by-memory"], BLOCKS["ci"], rates(), more):
+        file = place.folder / "dibs.toml"
+        file.write_text(text)
+        expect_equal(place.run("config", "check", str(file))[0::2], (0, ""))
 
 
 @case("four GPUs, three users: what comes back goes to who has less")
