@@ -107,6 +107,18 @@ def attributes(place):
     expect_equal(shown(), ["b", "c"])
 
 
+@case("resources that change are told as such, not as what is derived from them")
+def resources(place):
+    same = POOLS.format(first="gpu", slots=2)
+    host = '[[pool]]\nname = "host"\nkind = "counted"\nslots = 1\nresources = {{ {} }}\n'
+    reloaded = Reloaded(place, same + host.format('memory = "8GiB", cpu = 16'))
+    for changed in (same + host.format("cpu = 16"), same + host.format("cpu = 16, disk_space = 7, memory = 1")):
+        warned, said = reloaded.read(changed)
+        expect_equal(said, READ_AGAIN)
+        refused = warned[0] if warned else reloaded.broker.stderr.readline()
+        expect("its resources cannot change while it runs" in refused, refused)
+
+
 @case("each of them is told of by itself")
 def each(place):
     same = POOLS.format(first="gpu", slots=2)

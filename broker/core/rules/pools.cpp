@@ -110,11 +110,12 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
     if (wrong.empty() && is_new && state.pools[row].state == PoolState::kGoing) {
         wrong = "pool '" + std::string{config.name} + "': it is being deleted";
     }
-    if (wrong.empty() && !is_new) wrong = change_refusal_of(config, state.pools[row]);
+    // Before what is derived from them, as attributes_max is.
     if (wrong.empty() && !is_new && vectors().differs(row, config)) {
         wrong =
             "pool '" + std::string{config.name} + "': its resources cannot change while it runs";
     }
+    if (wrong.empty() && !is_new) wrong = change_refusal_of(config, state.pools[row]);
     const uint32_t more = is_new ? config.slots : config.slots - slots_below(row, config.slots);
     if (const uint32_t left = slot_rows_left(row); wrong.empty() && more > left) {
         wrong = "pool '" + std::string{config.name} + "': " + std::to_string(more) +
