@@ -281,6 +281,8 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
     told->drained = pool.drained;
     if (why.obstacle == core::WaitReason::kLacks && why.resource != shm::kNoRow) {
         told->resource = core_.resources(claim.pool)[why.resource].name;
+        told->wanted = why.wanted;
+        told->most_free = why.most_free;
     }
     const bool held = why.holder != shm::kNoRow;
     uint64_t number = 0;

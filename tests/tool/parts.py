@@ -58,7 +58,8 @@ def told(place):
     waiting(place, 1)
     why = json.loads(place.run("explain", "c3", "-o", "json")[1])
     expect_equal((why["reason"], why["holder"], why["resource"]), ("lacks", 1, "memory"))
-    expect(why["sentence"].startswith("No slot of gpu has as much memory free as it wants at least."), why)
+    expect(why["sentence"].startswith("No slot of gpu has as much memory free as it wants at least: 40GiB is wanted, "
+                                      "and 30GiB is the most that one slot has free."), why)
     expect_equal(place.run("exec", "--now", "--want", "sm=1", "plain", "--", "true")[0], 2)
 
 

@@ -63,7 +63,11 @@ WaitReason Explainer::obstacle_to_part(uint32_t row, Explanation* told) {
     if (pool.kind == shm::PoolKind::kWorker && !may_ask(pool, 1)) return WaitReason::kUnconfirmed;
     if (vectors().slot_for(row) != kNoRow) return WaitReason::kNextTurn;
     told->resource = vectors().scarcest(row);
-    told->holder = vectors().holder_of(state.claims[row].pool, told->resource);
+    const uint32_t of = state.claims[row].pool;
+    told->holder = vectors().holder_of(of, told->resource);
+    if (told->resource == kNoRow) return WaitReason::kLacks;
+    told->wanted = state.claim_vectors[row].least[told->resource];
+    told->most_free = vectors().most_free(of, told->resource);
     return WaitReason::kLacks;
 }
 

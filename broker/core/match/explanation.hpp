@@ -75,6 +75,8 @@ struct Explanation {
 
     // kLacks: the place of the resource of which the fewest slots have enough.
     uint32_t resource = 0;
+    uint64_t wanted = 0;     // of it, at least
+    uint64_t most_free = 0;  // of it, of one slot
 
     // Pools ordered by account. There `obstacle` is what else stands in its own way, and the order
     // is class, base labels (more of them first), number.

@@ -387,6 +387,15 @@ uint32_t Vectors::scarcest(uint32_t row) const {
     return *scarcest != 0 ? kNoRow : static_cast<uint32_t>(scarcest - slots_with.begin());
 }
 
+uint64_t Vectors::most_free(uint32_t pool, uint32_t resource) const {
+    uint64_t most = 0;
+    for (uint32_t slot = 0; slot < state.slots.size(); ++slot) {
+        if (state.slots[slot].pool != pool || !parts_index->is_open(slot)) continue;
+        most = std::max(most, state.slot_vectors[slot].amount[resource]);
+    }
+    return most;
+}
+
 uint32_t Vectors::holder_of(uint32_t pool, uint32_t resource) const {
     for (uint32_t lease = leases().pool_leases.head(pool); lease != kNoRow;
          lease = leases().pool_leases.next(lease)) {

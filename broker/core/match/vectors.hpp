@@ -83,6 +83,8 @@ struct Vectors : Module<Vectors> {
     [[nodiscard]] std::vector<std::string> resource_names(uint32_t pool) const;
     // The resource of which the fewest slots have as much as the claim wants at least.
     [[nodiscard]] uint32_t scarcest(uint32_t claim) const;
+    // Of one open slot.
+    [[nodiscard]] uint64_t most_free(uint32_t pool, uint32_t resource) const;
     // Of leases with some of it, the oldest.
     [[nodiscard]] uint32_t holder_of(uint32_t pool, uint32_t resource) const;
 

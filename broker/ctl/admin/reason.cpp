@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "broker/config/quantity.hpp"
 #include "broker/core/match/labels.hpp"
 #include "broker/ctl/output/sheet.hpp"
 #include "broker/ctl/output/who.hpp"
@@ -216,8 +217,9 @@ std::string obstacle(const Explained& told, WaitReason reason) {
                        holder(told) + "A lease must give some of it back.";
             }
             return "No slot of " + pool + " has as much " + told.resource +
-                   " free as it wants at least. " + holder(told) +
-                   "A lease must give some of it back.";
+                   " free as it wants at least: " + show_amount(told.wanted) + " is wanted, and " +
+                   show_amount(told.most_free) + " is the most that one slot has free. " +
+                   holder(told) + "A lease must give some of it back.";
         case WaitReason::kSlotRows:
             return "The broker's slot rows are used up: each part of a slot takes one. The lease "
                    "of "
