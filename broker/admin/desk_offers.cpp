@@ -159,6 +159,7 @@ std::unique_ptr<admin::LeaseT> Desk::ended_row(const AdminJob& job,
     told->meta = ended.meta;
     told->ended_ns = age(ended.ended_ns);
     told->reason = static_cast<int16_t>(ended.reason);
+    told->killed = ended.killed;
     // When it ended.
     told->expired_ns = ended.ended_ns - std::min(ended.ended_ns, ended.expires_ns);
     if (!ended.is_part) return told;

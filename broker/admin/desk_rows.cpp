@@ -229,6 +229,7 @@ std::unique_ptr<admin::LeaseT> Desk::lease_row(const AdminJob& job, uint32_t row
                   : lease.state == shm::LeaseState::kLive && is_outlived(lease.session)
                       ? "outlived"
                       : word(lease.state);
+    told->killed = lease.state == shm::LeaseState::kKilling;
     told->units = lease.units;
     for (uint32_t slot = lease.first_slot; slot != shm::kNoRow; slot = core_.slot(slot).holder_next)
         told->slots.push_back(core_.slot(slot).number);

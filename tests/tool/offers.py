@@ -129,7 +129,7 @@ def inspected(place):
     wait_until(place, ("ls", "leases", "-o", "jsonl"), lambda rows: not rows)
     told = json.loads(place.run("inspect", "l1", "-o", "json")[1])
     expect_equal((told["state"], told["ended"], told["reason"], told["meta"], told["resources"]),
-                 ("ended", True, "by its holder", "train 7", "cpu=2 memory=0"))
+                 ("ended", True, "given back", "train 7", "cpu=2 memory=0"))
     # How long it was held does not grow any more, and a table shows that alone.
     later = json.loads(place.run("inspect", "l1", "-o", "json")[1])
     expect_equal(later["held_ns"], told["held_ns"])
@@ -140,6 +140,28 @@ def inspected(place):
         code, _, err = place.run("exec", "--meta", meta, "plain", "--", "true")
         expect_equal(code, 2)
         expect("--meta: at most 255 bytes" in err, err)
+
+
+@case("inspect tells how a lease ended: its holder died, or was killed with it, or it was revoked")
+def ended(place):
+    place.start(HOST + '[[pool]]\nname = "strict"\nkind = "counted"\nslots = 1\nexpiry = "strict"\n')
+
+    def why(lease):
+        wait_until(place, ("ls", "leases", "-o", "jsonl"), lambda rows: not rows)
+        return json.loads(place.run("inspect", lease, "-o", "json")[1])["reason"]
+    holder, _ = hold(place, "strict")
+    holder.kill()
+    expect_equal(why("l1"), "its holder's process has ended")
+    expect_equal(place.run("exec", "--no-tree", "strict", "--", "true")[0], 0)
+    expect_equal(why("l2"), "its holder's process has ended")
+    holder, _ = hold(place, "strict", "--interval", "1h")
+    holder.send_signal(signal.SIGSTOP)
+    expect_equal(place.run("renew", "l3", "--interval", "1ms")[0], 0)
+    expect_equal(holder.wait(60), -signal.SIGKILL)
+    expect_equal(why("l3"), "killed: strict expiry")
+    hold(place, "strict")
+    expect_equal(place.run("release", "l4")[0], 0)
+    expect_equal(why("l4"), "revoked")
 
 
 @case("S3.10: a lease that has ended is given back once more without harm")

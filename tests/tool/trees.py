@@ -75,6 +75,7 @@ def released(place):
     expect(code == 0 and "killing" in out, (code, out))
     expect_equal(place.run("exec", "one", "-t", "1min", "--", "true"), (0, "", ""))
     expect(not lives(left), "it lives")
+    expect('"reason":"revoked"' in place.run("inspect", "l1", "-o", "jsonl")[1], "why it ended")
 
 
 @case("a group whose last change is not notified, as it was removed right behind it, is found to be empty")

@@ -31,7 +31,8 @@ struct EndedLease {
     uint32_t pid = 0;
     uint32_t slot = 0;  // number of its first one
     uint16_t units = 0;
-    shm::Reason reason = shm::Reason::kOk;  // kOk: by its holder
+    shm::Reason reason = shm::Reason::kOk;  // kOk: given back; kHolderGone: its process has ended
+    bool killed = false;                    // and the broker has killed that, or what it left
     bool is_part = false;
     std::array<uint64_t, shm::kResourcesMax> amounts = {};  // of a part
     std::string meta = {};

@@ -283,7 +283,7 @@ void Leases::tell_lease_end(uint32_t row, Reason reason) {
     assert(end.slots_count == state.leases[row].units);
 }
 
-void Leases::note_end(uint32_t row, Reason reason, Tell tell) {
+void Leases::note_end(uint32_t row, Reason reason) {
     const shm::LeaseRow& lease = state.leases[row];
     const shm::SlotRow& slot = state.slots[lease.first_slot];
     EndedLease& note = ended.next();
@@ -300,7 +300,11 @@ void Leases::note_end(uint32_t row, Reason reason, Tell tell) {
     note.pid = state.sessions[lease.session].pid;
     note.slot = slot.number;
     note.units = lease.units;
-    note.reason = tell == Tell::kHolder ? reason : Reason::kOk;
+    note.killed = lease.state == LeaseState::kKilling && reason == Reason::kHolderGone;
+    // In a pool of another expiry, or under preemption, only a revocation kills.
+    const bool revoked = state.pools[lease.pool].mode != shm::ExpiryMode::kStrict ||
+                         (lease.flags & shm::LeaseFlag::kTaken) != 0;
+    note.reason = note.killed && revoked ? Reason::kRevoked : reason;
     note.is_part = slot.part_of != kNoRow;
     note.meta.clear();
     if (note.is_part) {
@@ -319,7 +323,7 @@ void Leases::end_lease(
     const shm::LeaseRow& lease = state.leases[row];
     const uint32_t first = lease.first_slot;
     assert(lease.state != LeaseState::kFree && first != kNoRow);
-    if (ended.wanted()) note_end(row, reason, tell);
+    if (ended.wanted()) note_end(row, reason);
     const uint32_t claim = matcher().lease_ends(row);
     if (tell == Tell::kHolder) {
         tell_lease_end(row, reason);

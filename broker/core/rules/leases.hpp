@@ -88,7 +88,7 @@ struct Leases : Module<Leases> {
     // The lease that the command names, or kNoRow, and the result says why.
     uint32_t find_lease(SessionId session, LeaseId id, uint64_t fence, uint64_t user_data);
     void tell_lease_end(uint32_t lease, Reason reason);
-    void note_end(uint32_t lease, Reason reason, Tell tell);
+    void note_end(uint32_t lease, Reason reason);
 
     // expiry.cpp
     void begin_grace(uint32_t lease);

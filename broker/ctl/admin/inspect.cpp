@@ -20,7 +20,10 @@ namespace {
 Cell why_ended(const admin::LeaseT& lease) {
     if (!lease.ended) return {};
     const auto reason = static_cast<shm::Reason>(lease.reason);
-    if (reason == shm::Reason::kOk) return Cell::of("by its holder");
+    if (reason == shm::Reason::kOk) return Cell::of("given back");
+    if (reason == shm::Reason::kHolderGone) {
+        return Cell::of(lease.killed ? "killed: strict expiry" : "its holder's process has ended");
+    }
     std::string word(reason_word(reason));
     std::replace(word.begin(), word.end(), '_', ' ');
     return Cell::of(word);

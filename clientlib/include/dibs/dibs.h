@@ -1349,7 +1349,8 @@ typedef struct dibs_inspection {
     int64_t expired_ns;   // for how long; 0 = not. Of an ended one: when it ended
     int64_t ended_ns;     // since its end, if it has ended
     int32_t ended;        // not 0: it has
-    int32_t code;         // why: DIBS_EEXPIRED, ...; DIBS_OK: its holder gave it back, or died
+    int32_t code;         // why: DIBS_OK: its holder gave it back; DIBS_EHOLDERGONE: its holder's
+                          // process has ended, or the broker has killed it; DIBS_EEXPIRED, ...
     uint32_t uid;         // DIBS_HIDDEN_UID: another user's, of which only pool, account and age_ns
                           // are told
     uint32_t pid;

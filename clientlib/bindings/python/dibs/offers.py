@@ -83,7 +83,7 @@ class Inspection:
     """A lease, as dibs/dibs.h says; times in seconds. Of another user's only pool, account and age
     are known: its uid is None. `age` is since it was granted, also once it has ended: it was held for
     `age - ended`. `left` None: bound to its holder's life. `ended`: seconds since it
-    has, and `code` why (0: by its holder); None: it lives."""
+    has, and `code` why (0: given back); None: it lives."""
     pool: str
     account: str
     age: float
