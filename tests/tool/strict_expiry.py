@@ -11,6 +11,8 @@ import signal
 import subprocess
 import sys
 
+from groups import LEAVES, group_of, lives, needs_groups, told_by
+from holding import steady
 from tap import Skip, case, expect, expect_equal, main, stop
 
 POOL = '[[pool]]\nname = "one"\nkind = "counted"\nslots = 1\nexpiry = "strict"\n'
@@ -31,6 +33,55 @@ def killed(place):
     for words in ([], ["--keepalive", "1h"]):
         expect_equal(place.run("exec", "one", *words, "--", "sh", "-c", "kill -KILL $$"),
                      (-signal.SIGKILL, "", ""))
+
+
+@case("in a pool of strict expiry what is left is killed by the broker")
+def left_killed(place):
+    needs_groups()
+    place.start(POOL)
+    command = place.begin("exec", "one", "-k", "1h", "--", "sh", "-c", LEAVES + "exec sleep 1000")
+    left, = told_by(command, "left")
+    command.kill()  # and with it, as it keeps the lease, the command
+    expect_equal(place.run("exec", "one", "-t", "1min", "--", "true"), (0, "", ""))
+    expect(not lives(left), "what it had started lives")
+
+
+@case("in a pool of strict expiry the wrapper says how many processes are killed with the lease, and names one")
+def strict_told(place):
+    needs_groups()
+    place.start(POOL)
+    for left, said in (("sleep 1000 &", "1 process running, process P (sleep) of user "),
+                       (LEAVES + "sleep 1000 & (sleep 1000 &);", "3 processes running, process P (")):
+        command = place.begin("exec", "one", "--", "sh", "-c", left + " exit 7")
+        expect_equal(command.wait(60), 7)
+        told = steady(command.stderr.read())
+        expect(told.startswith("dibs exec: the command has ended and left " + said), told)
+        expect(told.endswith(': killed with its lease, as pool "one" has strict expiry\n'), told)
+        expect_equal(place.run("exec", "one", "-t", "1min", "--", "true"), (0, "", ""))
+    expect('"reason":"killed: strict expiry"' in place.run("inspect", "l1", "-o", "jsonl")[1], "why it ended")
+    # What it has killed itself, or waited for, was not left.
+    expect_equal(place.run("exec", "one", "--", "sh", "-c", "sleep 1000 & kill -9 $!; wait; sleep 0.01 & wait"),
+                 (0, "", ""))
+
+
+@case("however many processes are left, in a pool of strict expiry all of them are killed, wherever they are")
+def many_left(place):
+    needs_groups()
+    place.start(POOL)
+    command = place.begin("exec", "one", "-k", "1h", "--", "sh", "-c",
+                          "i=0; while [ $i -lt 300 ]; do sleep 1000 & i=$((i + 1)); done; " + LEAVES + "exec sleep 1000")
+    left, = told_by(command, "left")
+    group = group_of(left)
+    below = [group / f"below{i}" for i in range(900)]  # all of them are empty, but the last one
+    for one in below:
+        one.mkdir()
+    (below[-1] / "cgroup.procs").write_text(str(left))
+    command.kill()
+    expect_equal(place.run("exec", "one", "-t", "1min", "--", "true"), (0, "", ""))
+    expect(not lives(left), "what it had started lives")
+    command.wait(60)
+    expect_equal(place.run("exec", "one", "--", "true"), (0, "", ""))
+    expect(not group.exists(), "its group is still there")
 
 
 @case("a set-user-ID program is not killed, and who waits, looks or releases is told")

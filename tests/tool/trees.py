@@ -16,7 +16,6 @@ from groups import ALICE, LEAVES, delegated, end, group_of, lives, needs_groups,
 from tap import Skip, case, expect, expect_equal, main
 
 POOL = '[[pool]]\nname = "one"\nkind = "counted"\nslots = 1\n'
-STRICT = POOL + 'expiry = "strict"\n'
 HELLO = struct.Struct("=QIIIIIIII")  # of shm/greeting.hpp
 FAREWELL = struct.Struct("=QIIII200s")
 
@@ -166,35 +165,6 @@ def without(place):
     end(left)
 
 
-@case("in a pool of strict expiry what is left is killed by the broker")
-def strict(place):
-    needs_groups()
-    place.start(STRICT)
-    command = place.begin("exec", "one", "-k", "1h", "--", "sh", "-c", LEAVES + "exec sleep 1000")
-    left, = told_by(command, "left")
-    command.kill()  # and with it, as it keeps the lease, the command
-    expect_equal(place.run("exec", "one", "-t", "1min", "--", "true"), (0, "", ""))
-    expect(not lives(left), "what it had started lives")
-
-
-@case("however many processes are left, in a pool of strict expiry all of them are killed, wherever they are")
-def many_left(place):
-    needs_groups()
-    place.start(STRICT)
-    command = place.begin("exec", "one", "-k", "1h", "--", "sh", "-c",
-                          "i=0; while [ $i -lt 300 ]; do sleep 1000 & i=$((i + 1)); done; " + LEAVES + "exec sleep 1000")
-    left, = told_by(command, "left")
-    group = group_of(left)
-    below = [group / f"below{i}" for i in range(900)]  # all of them are empty, but the last one
-    for one in below:
-        one.mkdir()
-    (below[-1] / "cgroup.procs").write_text(str(left))
-    command.kill()
-    expect_equal(place.run("exec", "one", "-t", "1min", "--", "true"), (0, "", ""))
-    expect(not lives(left), "what it had started lives")
-    command.wait(60)
-    expect_equal(place.run("exec", "one", "--", "true"), (0, "", ""))
-    expect(not group.exists(), "its group is still there")
 
 
 @case("a set-user-ID program is ended with its tree, by the wrapper; without one the slot waits for it")
@@ -237,8 +207,14 @@ def unwritable(place):
         left, = told_by(command, "left")
         expect_equal(place.run("exec", "one", "--now", "--", "true")[0], 75)
         expect(command.poll() is None, "it does not wait")
+        command.stderr.readline()  # that there is no group
+        expect_equal(command.stderr.readline(),
+                     f"dibs exec: the command has ended and left 1 process running, process {left} (sleep) of user "
+                     f'{ALICE}: the slot of pool "one" is given back when the last one has ended\n')
         end(left)
         expect_equal(command.wait(60), 7)
+        command = delegated(place, group, "exec", "--tree", "one", "--", "true")
+        command.wait(60)
         said = command.stderr.read()
         expect("--tree without a control group (no control group can be made in" in said
                and "Permission denied" in said, said)

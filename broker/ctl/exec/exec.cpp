@@ -190,9 +190,9 @@ int run_exec(int argc, char** argv) {
                    "another's then");
     arguments.flag("--tree",
                    &words.tree,
-                   "keep the slot until the last process that the command has started has ended, "
-                   "where no control group can be had by waiting for them; without a word that is "
-                   "so where one can be had");
+                   "keep the slot until all that the command has started has ended (in a pool of "
+                   "strict expiry what is left is killed), where no control group can be had by "
+                   "waiting for it; without a word that is so where one can be had");
     arguments.flag("--no-tree", &words.no_tree, "the slot is kept for the command's process alone");
     arguments.texts("-l,--label",
                     &options.labels,

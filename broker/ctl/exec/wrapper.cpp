@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -18,6 +19,7 @@
 #include <memory>
 #include <optional>
 
+#include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/exec/holder.hpp"
 #include "broker/ctl/exec/lease_watch.hpp"
@@ -30,6 +32,7 @@
 #include "broker/ctl/system_failure.hpp"
 #include "broker/ctl/tree/tree_leaf.hpp"
 #include "shm/descriptor.hpp"
+#include "shm/layout.hpp"
 
 namespace dibs::ctl::exec {
 
@@ -85,6 +88,8 @@ class Wrapper {
         std::string why;
         tree_ = TreeLeaf::make("exec", &why);
         if (tree_ != nullptr && !tree_->take(holder_.pid(), &why)) tree_.reset();
+        // What is killed with the lease becomes this process's child, and so is known.
+        if (tree_ != nullptr) prctl(PR_SET_CHILD_SUBREAPER, 1);
         if (tree_ != nullptr || options_.tree != Tree::kRequired) return;
         talk("dibs exec: --tree without a control group (" + why +
              "): this process keeps the slot until all that the command has started has ended, and "
@@ -127,7 +132,13 @@ class Wrapper {
             timeout_ms = watch_->poll_timeout_ms();
         }
         if (is_ending_tree() && tree_->is_group()) watched[2].fd = tree_->events();
+        const int tell_ms = milliseconds_to(tell_left_at_ns_);
+        if (tell_ms >= 0 && (timeout_ms < 0 || tell_ms < timeout_ms)) timeout_ms = tell_ms;
         (void)poll(watched.data(), watched.size(), timeout_ms);
+        if (milliseconds_to(tell_left_at_ns_) == 0) {
+            tell_left_at_ns_ = INT64_MAX;
+            if (!lost_) tell_left();
+        }
         if (lost_ && kill_timeout_ms() == 0) {
             if (reaps() && ++kills_ == kToldAt && told_lives_on_ == 0) tell_of_rest();
             kill_at_ns_ = next_kill_ns();
@@ -141,9 +152,12 @@ class Wrapper {
         return reaps() ? after(monotonic_ns(), kAgainNs) : INT64_MAX;
     }
 
-    [[nodiscard]] int kill_timeout_ms() const {
-        if (kill_at_ns_ == INT64_MAX) return -1;
-        const int64_t left_ns = std::max<int64_t>(kill_at_ns_ - monotonic_ns(), 0);
+    [[nodiscard]] int kill_timeout_ms() const { return milliseconds_to(kill_at_ns_); }
+
+    // Negative: never.
+    static int milliseconds_to(int64_t at_ns) {
+        if (at_ns == INT64_MAX) return -1;
+        const int64_t left_ns = std::max<int64_t>(at_ns - monotonic_ns(), 0);
         return static_cast<int>(
             std::min<int64_t>((left_ns + DIBS_MILLISECOND - 1) / DIBS_MILLISECOND, INT32_MAX));
     }
@@ -190,17 +204,61 @@ class Wrapper {
     // What ends in this very moment is nothing to talk about.
     void leave_tree() {
         if (tree_ == nullptr) return;
-        if (watch_ != nullptr && tree_->is_group() && watch_->is_of_tree() &&
-            !tree_->await_empty(kEndingMs)) {
-            const std::string left = shown_running(tree_->processes());
-            if (!left.empty()) {
-                talk("dibs exec: the command has ended and left " + left + ": the slot of pool \"" +
-                     options_.pool.name + "\" is given back when the last one has ended");
+        if (watch_ != nullptr && tree_->is_group() && watch_->is_of_tree()) {
+            const bool runs_on = !await_rest();
+            std::string left = runs_on ? shown_running(tree_->processes()) : "";
+            if (killed_count_ != 0) left = shown_running(killed_count_, first_killed_);
+            if (!left.empty() && !killed_ && broker_kills()) {
+                talk("dibs exec: the command has ended and left " + left +
+                     ": killed with its lease, as pool \"" + options_.pool.name +
+                     "\" has strict expiry");
+            } else if (runs_on) {
+                tell_left();
             }
             // Closing the session would give it back now.
-            [[maybe_unused]] static const LeaseWatch* const left_open = watch_.release();
+            [[maybe_unused]] static const LeaseWatch* const left_open =
+                runs_on ? watch_.release() : nullptr;
         }
         tree_.reset();
+    }
+
+    // For a moment. True: nothing is left of what the command has started, and this process knows
+    // how that ended.
+    bool await_rest() {
+        const int64_t until_ns = after(monotonic_ns(), kEndingMs * DIBS_MILLISECOND);
+        for (;;) {
+            take_signals();
+            siginfo_t unused = {};
+            const bool populated = tree_->is_populated();
+            const bool has_children = waitid(P_ALL, 0, &unused, WEXITED | WNOHANG | WNOWAIT) == 0;
+            if (!populated && !has_children) return true;
+            const int64_t left_ns = until_ns - monotonic_ns();
+            if (left_ns <= 0) return !populated;
+            pollfd watched[] = {{signals_.get(), POLLIN, 0}, {tree_->events(), POLLPRI, 0}};
+            (void)poll(watched, 2, static_cast<int>(left_ns / DIBS_MILLISECOND + 1));
+        }
+    }
+
+    // In a pool of strict expiry the broker kills what outlives the holder of a lease.
+    [[nodiscard]] bool broker_kills() const {
+        try {
+            AdminClient client(options_.socket, answer_timeout_ns(options_));
+            admin::RequestT request;
+            request.ask = admin::Ask::inspect;
+            request.id = watch_->granted().lease.id;
+            const admin::AnswerT answer = client.ask(request);
+            if (answer.leases.size() != 1 || !answer.leases.front()->killed) return false;
+            return static_cast<shm::Reason>(answer.leases.front()->reason) != shm::Reason::kRevoked;
+        } catch (const Failure&) {
+            return false;
+        }
+    }
+
+    void tell_left() const {
+        const std::string left = shown_running(tree_->processes());
+        if (left.empty()) return;
+        talk("dibs exec: the command has ended and left " + left + ": the slot of pool \"" +
+             options_.pool.name + "\" is given back when the last one has ended");
     }
 
     // It was killed, and lives on.
@@ -249,6 +307,7 @@ class Wrapper {
                 stop_too(WSTOPSIG(status));
             } else {
                 status_ = status;
+                if (reaps()) tell_left_at_ns_ = after(monotonic_ns(), kEndingMs * DIBS_MILLISECOND);
                 terminal_.take_back();
             }
         }
@@ -256,12 +315,15 @@ class Wrapper {
     }
 
     // What was left to this process, also while the command runs, whose own end is taken above.
-    void reap_others() const {
+    void reap_others() {
         siginfo_t end = {};
         const auto is_other = [&] {
             return end.si_pid != 0 && (status_ || end.si_pid != holder_.pid());
         };
-        while (reaps() && waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT) == 0 && is_other()) {
+        while (tree_ != nullptr && waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+               is_other()) {
+            const bool is_killed = end.si_code == CLD_KILLED && end.si_status == SIGKILL;
+            if (status_ && is_killed && killed_count_++ == 0) first_killed_ = process_text(static_cast<uint32_t>(end.si_pid));
             (void)waitpid(end.si_pid, nullptr, WNOHANG);
             end = {};
         }
@@ -360,7 +422,10 @@ class Wrapper {
     bool killed_ = false;  // the command, by KILL
     bool told_ = false;    // that its slot is being taken
     int told_lives_on_ = 0;
-    int kills_ = 0;  // since the lease is lost
+    int kills_ = 0;            // since the lease is lost
+    size_t killed_count_ = 0;  // of what the command has left
+    std::string first_killed_;
+    int64_t tell_left_at_ns_ = INT64_MAX;  // what is waited for
     int64_t kill_at_ns_ = INT64_MAX;
     std::optional<int> status_;
 };

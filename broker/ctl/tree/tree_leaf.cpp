@@ -217,11 +217,14 @@ void TreeLeaf::kill() const {
         signal(SIGKILL);
 }
 
+std::string shown_running(size_t count, const std::string& first) {
+    return std::to_string(count) +
+           (count == 1 ? " process running, " : " processes running, ") + first +
+           (count == 1 ? "" : " and others");
+}
+
 std::string shown_running(const std::vector<uint32_t>& pids) {
-    if (pids.empty()) return "";
-    return std::to_string(pids.size()) +
-           (pids.size() == 1 ? " process running, " : " processes running, ") +
-           process_text(pids.front()) + (pids.size() == 1 ? "" : " and others");
+    return pids.empty() ? "" : shown_running(pids.size(), process_text(pids.front()));
 }
 
 }  // namespace dibs::ctl

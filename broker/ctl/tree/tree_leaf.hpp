@@ -77,5 +77,6 @@ class TreeLeaf {
 
 // "2 processes running, process 12 (sleep) of user alice and others"; empty: there are none.
 std::string shown_running(const std::vector<uint32_t>& pids);
+std::string shown_running(size_t count, const std::string& first);
 
 }  // namespace dibs::ctl
