@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "broker/admission/socket_path.hpp"
+#include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
@@ -89,33 +90,35 @@ std::string against_policy(const std::string& what, const std::string& keys) {
            ": [[policy]] in dibsd's configuration says so (" + keys + ")";
 }
 
-Failure no_pool(const std::string& name, const std::vector<std::string>& names) {
-    std::string text = "there is no pool " + quoted(name);
-    if (names.empty()) return {kExitNotFound, text + "; this broker has none"};
+std::string unknown(const std::string& kind,
+                    const std::string& name,
+                    const std::vector<std::string>& names) {
+    std::string text = "there is no " + kind + " " + quoted(name);
     const std::set<std::string_view> known(names.begin(), names.end());
     if (const auto near = nearest_word(name, known)) {
         text += "; did you mean " + quoted(std::string(*near)) + "?";
     }
-    const char* before = "; there are: ";
-    if (text.back() == '?') before = " There are: ";
+    const char* before = text.ends_with('?') ? " There are: " : "; there are: ";
     for (const std::string_view one : known) {
         text += before + std::string(one);
         before = ", ";
     }
-    return {kExitNotFound, text};
+    return text;
+}
+
+Failure no_pool(const std::string& name,
+                const std::vector<std::string>& names,
+                const std::vector<std::string>& sets) {
+    std::vector<std::string> known = names;
+    known.insert(known.end(), sets.begin(), sets.end());
+    return {kExitNotFound,
+            unknown(sets.empty() ? "pool" : "pool or set", name, known) +
+                (known.empty() ? "; this broker has none" : "")};
 }
 
 Failure no_account(const std::string& name, const std::vector<std::string>& known) {
-    std::string text = "there is no account \"" + name + "\"";
-    const std::set<std::string_view> names(known.begin(), known.end());
-    if (const auto near = nearest_word(name, names)) {
-        text += "; did you mean \"" + std::string(*near) + "\"?";
-    }
-    if (known.empty()) return {kExitNotFound, text + "; none is configured"};
-    text += text.ends_with('?') ? " There are: " : "; there are: ";
-    for (const std::string& one : known)
-        text += (&one == &known.front() ? "" : ", ") + one;
-    return {kExitNotFound, text};
+    return {kExitNotFound,
+            unknown("account", name, known) + (known.empty() ? "; none is configured" : "")};
 }
 
 PoolOperand parse_pool_operand(const std::string& text, uint32_t most) {
@@ -184,22 +187,23 @@ dibs_connect_options small_session() {
     return options;
 }
 
-Attachment::Attachment(const std::string& socket, dibs_connect_options options) {
-    attach(socket_path(socket), options, {});
+Attachment::Attachment(const std::string& socket, dibs_connect_options options)
+    : path_(socket_path(socket)) {
+    attach(options, {});
 }
 
 Attachment::Attachment(const std::string& socket,
                        dibs_connect_options options,
-                       const std::function<shm::Descriptor()>& connect) {
-    attach(socket_path(socket), options, connect);
+                       const std::function<shm::Descriptor()>& connect)
+    : path_(socket_path(socket)) {
+    attach(options, connect);
 }
 
-void Attachment::attach(const std::string& path,
-                        dibs_connect_options options,
+void Attachment::attach(dibs_connect_options options,
                         const std::function<shm::Descriptor()>& connect) {
     std::array<char, 512> text{};
     options.size = sizeof options;
-    options.socket_path = path.c_str();
+    options.socket_path = path_.c_str();
     options.error_text = text.data();
     options.error_text_size = text.size();
     const int64_t answer_timeout_ns =
@@ -215,9 +219,9 @@ void Attachment::attach(const std::string& path,
         if (code == DIBS_OK) {
             (void)connected.release();
         } else if (code == DIBS_ENOBROKER && monotonic_ns() >= until_ns) {
-            throw silent(path);
+            throw silent(path_);
         } else if (code != DIBS_ENOBROKER || left == 1) {
-            throw unattached(code, error, path, text.data());
+            throw unattached(code, error, path_, text.data());
         }
     }
 }
@@ -258,14 +262,34 @@ std::vector<std::string> Attachment::accounts() const {
     return names;
 }
 
-uint32_t Attachment::pool(const std::string& name) const {
+// Pool sets are the admin channel's to tell, which may be closed to this user.
+Failure Attachment::no_such_pool(const std::string& name, bool takes_sets) const {
+    try {
+        AdminClient client(path_);
+        if (takes_sets) client.take_sets();
+        return client.no_such_pool(name, pools());
+    } catch (const Failure&) {
+        return no_pool(name, pools());
+    }
+}
+
+uint32_t Attachment::pool_or_set(const std::string& name) const {
     uint32_t found = 0;
     const int code = dibs_pool(session_, name.c_str(), &found);
     if (code == DIBS_OK) return found;
     if (code != DIBS_EPOOL) {
         throw Failure(exit_code_of(code), "pool " + quoted(name) + ": " + dibs_strerror(code));
     }
-    throw no_pool(name, pools());
+    throw no_such_pool(name, true);
+}
+
+uint32_t Attachment::pool(const std::string& name) const {
+    uint32_t found = 0;
+    const int code = dibs_pool(session_, name.c_str(), &found);
+    if (code == DIBS_EPOOL || (code == DIBS_OK && (found & DIBS_POOL_SET) != 0)) {
+        throw no_such_pool(name, false);
+    }
+    return pool_or_set(name);
 }
 
 }  // namespace dibs::ctl

@@ -33,8 +33,14 @@ Failure silent(const std::string& path);
 Failure unreachable(const std::string& path, int error);
 // "user alice may not WHAT: [[policy]] in dibsd's configuration says so (KEYS)"
 std::string against_policy(const std::string& what, const std::string& keys);
-// There is no pool of that name; `names` are those that exist.
-Failure no_pool(const std::string& name, const std::vector<std::string>& names);
+// "there is no KIND NAME", which word is meant perhaps, and those that exist.
+std::string unknown(const std::string& kind,
+                    const std::string& name,
+                    const std::vector<std::string>& names);
+// There is no pool of that name, nor a set; `names` and `sets` are those that exist.
+Failure no_pool(const std::string& name,
+                const std::vector<std::string>& names,
+                const std::vector<std::string>& sets = {});
 // The error for an account that is not configured: the configured ones, and the nearest name.
 Failure no_account(const std::string& name, const std::vector<std::string>& known);
 
@@ -52,18 +58,21 @@ class Attachment {
     Attachment& operator=(const Attachment&) = delete;
 
     [[nodiscard]] dibs_session* session() const { return session_; }
-    // Failure: names the pools that there are.
+    // Failure: names the pools that there are, or those of the set that it is.
     [[nodiscard]] uint32_t pool(const std::string& name) const;
+    // Of a pool set, too. Failure: names the pools and sets that there are.
+    [[nodiscard]] uint32_t pool_or_set(const std::string& name) const;
     [[nodiscard]] dibs_pool_limits describe(uint32_t pool) const;
     [[nodiscard]] std::vector<std::string> pools() const;
     // The accounts that are configured, by name.
     [[nodiscard]] std::vector<std::string> accounts() const;
 
   private:
-    void attach(const std::string& path,
-                dibs_connect_options options,
-                const std::function<shm::Descriptor()>& connect);
+    void attach(dibs_connect_options options, const std::function<shm::Descriptor()>& connect);
 
+    [[nodiscard]] Failure no_such_pool(const std::string& name, bool takes_sets) const;
+
+    std::string path_;
     dibs_session* session_ = nullptr;
 };
 

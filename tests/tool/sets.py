@@ -120,6 +120,28 @@ def names(place):
     expect_equal(holder.wait(), 1)
 
 
+@case("an unknown name lists sets where they are taken; where they are not, a set's name is told as one")
+def told(place):
+    place.start(CONFIG)
+    for command in (("exec", "ani", "--", "true"), ("claim", "ani"), ("call", "ani", "x"),
+                    ("ls", "pools", "--pool", "ani")):
+        expect_equal(place.run(*command)[::2],
+                     (4, f'dibs {command[0]}: there is no pool or set "ani"; did you mean "any"? '
+                         "There are: a, any, b, web\n"))
+    expect_equal(place.run("snapshot", "ani"),
+                 (4, "", 'dibs snapshot: there is no pool "ani"; did you mean "a"? There are: a, b, web\n'))
+    is_set = '"any" is a pool set; name one of its pools: b, a\n'
+    for command in (("snapshot", "any"), ("bench", "any"), ("worker", "any:2", "--", "true"), ("drain", "any")):
+        expect_equal(place.run(*command), (4, "", f"dibs {command[0]}: {is_set}"))
+    start = 'dibs exec: did not get a slot of pool "any": '
+    expect_equal(place.run("drain", "a", "b")[0], 0)
+    expect_equal(place.run("exec", "any", "--", "true"),
+                 (75, "", start + "it is a set, and none of its pools takes claims: b drains, a drains\n"))
+    expect_equal(place.run("drain", "--all")[0], 0)
+    expect_equal(place.run("exec", "any", "--", "true"),
+                 (75, "", start + "the whole broker drains and takes no new claims; dibs undrain --all ends that\n"))
+
+
 @case("a set may name a pool that exec --create has made, as long as that is there")
 def created(place):
     broker = place.start(CONFIG)

@@ -201,14 +201,16 @@ admin::AnswerT AdminClient::hear() {
 
 // A pool set is none: what is for one pool takes a member.
 Failure AdminClient::no_such_pool(const std::string& name, const std::vector<std::string>& pools) {
+    std::vector<std::string> names;
     for (const auto& set : sets()) {
+        names.push_back(set->name);
         if (set->name != name) continue;
         std::string text = "\"" + name + "\" is a pool set; name one of its pools";
         for (const std::string& pool : set->pools)
             text += (&pool == &set->pools.front() ? ": " : ", ") + pool;
         return {kExitNotFound, text};
     }
-    return no_pool(name, pools);
+    return no_pool(name, pools, takes_sets_ ? names : std::vector<std::string>{});
 }
 
 admin::AnswerT AdminClient::must(const admin::RequestT& request, const std::string& what) {

@@ -46,6 +46,11 @@ class AdminClient {
                const std::string& what);
     // What only administrators may do, and which users those are; `what` empty: the subcommand.
     [[nodiscard]] Failure denied(const std::string& what) const;
+    // It is a pool set's name, or unknown; `pools` are those that exist.
+    [[nodiscard]] Failure no_such_pool(const std::string& name,
+                                       const std::vector<std::string>& pools);
+    // The subcommand takes pool sets, too, so an unknown name may be meant as one.
+    void take_sets() { takes_sets_ = true; }
     // Asks page by page to the end.
     void pages(admin::RequestT request,
                const std::string& what,
@@ -68,14 +73,13 @@ class AdminClient {
 
   private:
     void greet();
-    [[nodiscard]] Failure no_such_pool(const std::string& name,
-                                       const std::vector<std::string>& pools);
     [[noreturn]] void fail(ssize_t result) const;
     ssize_t send_packet(const void* packet, size_t size) const;
     ssize_t receive_packet();
 
     std::string path_;
     int64_t answer_timeout_ns_;
+    bool takes_sets_ = false;
     shm::Descriptor socket_;
     shm::AdminWelcome welcome_;
     std::vector<uint8_t> packet_;

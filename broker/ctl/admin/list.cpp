@@ -68,6 +68,7 @@ Sheet rows_of_pool(AdminClient& client, const std::string& kind, const std::stri
 // Of a pool set its members, in their order; another name is a pool's. Failure: one of them takes
 // no claims, so that the list would not be the set's.
 std::vector<std::string> pools_named(AdminClient& client, const std::string& name) {
+    client.take_sets();
     for (const auto& set : client.sets()) {
         if (set->name != name) continue;
         for (size_t at = 0; at < std::min(set->pools.size(), set->left_out.size()); ++at) {

@@ -136,7 +136,7 @@ int hand_over(exec::Options* options, std::string body) {
                                      ? DIBS_FOREVER
                                      : after(monotonic_ns(), options->timeout_ns);
         const Attachment attachment(options->socket, small_session());
-        const uint32_t pool = attachment.pool(options->pool.name);
+        const uint32_t pool = attachment.pool_or_set(options->pool.name);
         const bool is_set = (pool & DIBS_POOL_SET) != 0;
         if (!is_set) check_pool(attachment.describe(pool), *options);
         const dibs_completion granted = exec::claim(attachment, pool, *options);

@@ -181,6 +181,38 @@ std::string no_vector(const Options& options) {
            "), each once; something of one at least, and no more with --want than with --up-to";
 }
 
+// Empty: it is not the whole broker.
+std::string broker_drains(AdminClient& client) {
+    admin::RequestT request;
+    request.ask = admin::Ask::status;
+    const admin::AnswerT answer = client.must(request, "");
+    if (answer.status != nullptr && answer.status->stopping) {
+        return "the broker is about to stop, and takes no new claims";
+    }
+    if (answer.status != nullptr && answer.status->draining) {
+        return "the whole broker drains and takes no new claims; dibs undrain --all ends that";
+    }
+    return "";
+}
+
+// What keeps each of its pools out.
+std::string set_drains(const Options& options) {
+    std::string text;
+    try {
+        AdminClient client(options.socket, answer_timeout_ns(options));
+        if (auto all = broker_drains(client); !all.empty()) return all;
+        for (const auto& set : client.sets()) {
+            if (set->name != options.pool.name) continue;
+            for (size_t at = 0; at < std::min(set->pools.size(), set->left_out.size()); ++at) {
+                if (set->left_out[at].empty()) continue;
+                text += (text.empty() ? "" : ", ") + set->pools[at] + " " + set->left_out[at];
+            }
+        }
+    } catch (const Failure&) {  // then it is not known
+    }
+    return "it is a set, and none of its pools takes claims" + (text.empty() ? "" : ": " + text);
+}
+
 Failure not_granted(const Awaited& awaited,
                     const Options& asked,
                     const Attachment& attachment,
@@ -192,6 +224,9 @@ Failure not_granted(const Awaited& awaited,
         if (end.code == DIBS_EPOOL) return {kExitNotFound, start + "none of its pools is there"};
         pool = end.pool;
         options.pool.name = attachment.describe(pool).name;
+        if (end.code == DIBS_EDRAINING) {
+            return {options.conflict_exit.value_or(kExitNoneFree), start + set_drains(asked)};
+        }
         if (end.outcome == DIBS_REJECTED) start += "pool \"" + options.pool.name + "\": ";
     }
     const std::string none =
@@ -296,15 +331,7 @@ void check_terms(const Options& options, bool account_given) {
 std::string what_drains(const Options& options) {
     try {
         AdminClient client(options.socket, answer_timeout_ns(options));
-        admin::RequestT request;
-        request.ask = admin::Ask::status;
-        const admin::AnswerT answer = client.must(request, "");
-        if (answer.status != nullptr && answer.status->stopping) {
-            return "the broker is about to stop, and takes no new claims";
-        }
-        if (answer.status != nullptr && answer.status->draining) {
-            return "the whole broker drains and takes no new claims; dibs undrain --all ends that";
-        }
+        if (auto all = broker_drains(client); !all.empty()) return all;
         const auto rows = client.pools(options.pool.name);
         if (!rows.empty() && rows.front()->leaving) {
             return "the pool is not in the broker's configuration any more, and takes no new "

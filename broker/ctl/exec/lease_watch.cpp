@@ -59,7 +59,7 @@ LeaseWatch::LeaseWatch(const Options& options,
     : options_(options),
       of_tree_(tree),
       attachment_(attach(options, connect, &of_tree_)),
-      pool_(attachment_.pool(options.pool.name)) {
+      pool_(attachment_.pool_or_set(options.pool.name)) {
     begin(claim(attachment_, pool_, options));
     tell_grant(of_pool(options), lease_);
 }
