@@ -67,6 +67,16 @@ std::optional<uint64_t> parse(std::string_view text, std::span<const Unit> units
     return sum;
 }
 
+// The same with numbers that cannot be too large.
+std::string with_ones(std::string_view text) {
+    std::string ones;
+    for (const char letter : text) {
+        const bool digit = letter >= '0' && letter <= '9';
+        if (!digit || ones.empty() || ones.back() != '1') ones += digit ? '1' : letter;
+    }
+    return ones;
+}
+
 }  // namespace
 
 std::optional<uint64_t> parse_duration(std::string_view text) {
@@ -74,11 +84,7 @@ std::optional<uint64_t> parse_duration(std::string_view text) {
 }
 
 std::string no_duration(std::string_view text) {
-    std::string ones;  // the same with numbers that cannot be too large
-    for (const char letter : text) {
-        const bool digit = letter >= '0' && letter <= '9';
-        if (!digit || ones.empty() || ones.back() != '1') ones += digit ? '1' : letter;
-    }
+    const std::string ones = with_ones(text);
     const std::string start = "\"" + std::string(text) + "\" is ";
     if (parse_duration(ones)) {
         const auto most = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
@@ -96,6 +102,16 @@ std::optional<uint64_t> parse_size(std::string_view text) {
         return parse(std::string(text) + "B", kSizes);
     }
     return parse(text, kSizes);
+}
+
+std::string no_size(std::string_view text, uint64_t most) {
+    if (text.starts_with('-') && parse_size(with_ones(text.substr(1)))) return "it is negative";
+    if (parse_size(with_ones(text)))
+        return "it is too large: " + std::to_string(most) + " is the most";
+    const size_t letters = text.find_first_not_of("0123456789");
+    if (letters == 0 || letters == std::string_view::npos || text[letters] == '.') return "";
+    return "\"" + std::string(text.substr(letters)) +
+           "\" is not a unit: write KiB, MiB, GiB or TiB, or a number alone";
 }
 
 std::string show_size(uint64_t bytes) {

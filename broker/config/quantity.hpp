@@ -18,6 +18,9 @@ std::string show_duration(uint64_t ns);  // in the largest unit that divides it
 // "4096", "64KiB", "4MiB"; units B, KiB, MiB, GiB.
 std::optional<uint64_t> parse_size(std::string_view text);
 std::string show_size(uint64_t bytes);
+// Why parse_size does not take it, or it is above `most`: a sentence without its end. Empty: it is
+// not a number at all.
+std::string no_size(std::string_view text, uint64_t most);
 // Of a resource: a size where it is a whole number of KiB, else the number alone.
 std::string show_amount(uint64_t amount);
 

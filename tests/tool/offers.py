@@ -98,12 +98,13 @@ def refused(place):
     place.start(HOST)
     for wanted, code, said in (
             (("host", "--want", "gpu=1"), 6, "resources of its slots (cpu, memory)"),
-            (("host", "--want", "cpu=0"), 6, "something of one at least"),
-            (("host", "--want", "cpu=2", "--up-to", "cpu=1"), 6, "no more at least than at most"),
+            (("host", "--want", "cpu=0"), 2, "--want cpu=0: it wants nothing; say more than 0 of one\n"),
+            (("host", "--want", "cpu=2", "--up-to", "cpu=1"), 2, "--want cpu=2 is more than --up-to cpu=1\n"),
             (("host", "--want", "cpu=17"), 6, "no slot has as much of cpu: each has 16"),
             (("host", "--want", "memory=9GiB"), 6, "no slot has as much of memory: each has 8GiB\n"),
-            (("host", "--want", "cpu=9007199254740993"), 6, "resources of its slots"),
-            (("host", "--want", "cpu=-1"), 2, "--want cpu=-1: write NAME=AMOUNT"),
+            (("host", "--want", "cpu=9007199254740993"), 2,
+             "--want cpu=9007199254740993: it is too large: 9007199254740992 is the most\n"),
+            (("host", "--want", "cpu=-1"), 2, "--want cpu=-1: it is negative\n"),
             (("host", "--want", "cpu"), 2, "--want cpu: write NAME=AMOUNT"),
             (("host", "--up-to", "cpu=1"), 2, "--up-to: say with --want how much it is at least"),
             (("plain",), 6, "its slots have no resources"),

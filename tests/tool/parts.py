@@ -80,18 +80,27 @@ def refused(place):
     for wanted, code, said in (
             (("--want", "memory=81GiB"), 6,
              start + '"gpu": it wants 81GiB of memory, and a slot of the pool has 80GiB\n'),
-            (("--want", "cpu=1"), 2,
-             start + '"gpu": --want and --up-to name resources of its slots (memory, sm), each once; '
-                     'something of one at least, and no more with --want than with --up-to\n'),
-            (("--want", "sm=0"), 2, None), (("--want", "sm=2", "--up-to", "sm=1"), 2, None),
+            (("--want", "memory=1GiB", "--up-to", "disk=1GiB"), 2,
+             start + '"gpu": there is no resource "disk"; there are: memory, sm\n'),
+            (("--want", "memroy=1"), 2,
+             start + '"gpu": there is no resource "memroy"; did you mean "memory"? There are: memory, sm\n'),
+            (("--want", "sm=0", "--up-to", "sm=1"), 2, "dibs exec: --want sm=0: it wants nothing; say more than 0 of one\n"),
+            (("--want", "memory=2GiB", "--up-to", "memory=1GiB"), 2,
+             "dibs exec: --want memory=2GiB is more than --up-to memory=1GiB\n"),
+            (("--want", "sm=1", "--want", "sm=1"), 2, "dibs exec: --want names sm twice\n"),
             (("--want", "sm"), 2, "dibs exec: --want sm: write NAME=AMOUNT, such as memory=10GiB or sm=20\n"),
-            (("--want", "sm=-1"), 2,
-             "dibs exec: --want sm=-1: write NAME=AMOUNT, such as memory=10GiB or sm=20\n"),
+            (("--want", "sm=-1"), 2, "dibs exec: --want sm=-1: it is negative\n"),
+            (("--want", "memory=8193TiB"), 2,
+             "dibs exec: --want memory=8193TiB: it is too large: 9007199254740992 is the most\n"),
+            (("--want", "memory=1GB"), 2,
+             'dibs exec: --want memory=1GB: "GB" is not a unit: write KiB, MiB, GiB or TiB, or a number alone\n'),
             (("--up-to", "sm=1"), 2, "dibs exec: --up-to: say with --want how much it is at least\n")):
         found, out, err = place.run("exec", *wanted, "gpu", "--", "true")
         expect_equal((found, out), (code, ""))
-        if said is not None:
-            expect_equal(err, said)
+        expect_equal(err, said)
+    for command in (("exec", "gpu:2", "--want", "memory=1GiB", "--", "true"), ("claim", "gpu:2", "--want", "sm=1")):
+        expect_equal(place.run(*command),
+                     (2, "", f'dibs {command[0]}: --want is for a part of one slot: write gpu without ":2"\n'))
     expect_equal(place.run("exec", "--want", "sm=1", "plain", "--", "true")[2],
                  start + '"plain": its slots have no resources: each is claimed as a whole, without --want\n')
     hold(place, "gpu:2")
@@ -270,14 +279,14 @@ def worker_refused(place):
     names = "--resource names resources of its pool's slots, each once and of at most 2^53"
     for words, code, said in (
             (("box", "--resource", "memory"), 2, "--resource memory" + write),
-            (("box", "--resource", "memory=-1"), 2, "--resource memory=-1" + write),
+            (("box", "--resource", "memory=-1"), 2, "--resource memory=-1: it is negative"),
             (("box", "--resource", "=1"), 2, "--resource =1" + write),
-            (("box", "--resource", "memory=99999999999999999999"), 2, write),
-            (("box", "--resource", "memory=10QiB"), 2, write),
+            (("box", "--resource", "memory=99999999999999999999"), 2, "it is too large: 9007199254740992 is"),
+            (("box", "--resource", "memory=10QiB"), 2, '"QiB" is not a unit'),
             (("box", *["--resource", "sm=1"] * 7), 2, "--resource: 7 are too many; 6 is the most"),
-            (("box", "--resource", "memory=9007199254740993"), 2, names),
+            (("box", "--resource", "memory=9007199254740993"), 2, "it is too large: 9007199254740992 is"),
             (("box", "--resource", "gpu=1"), 2, names),
-            (("box", "--resource", "sm=1", "--resource", "sm=2"), 2, names),
+            (("box", "--resource", "sm=1", "--resource", "sm=2"), 2, "--resource names sm twice"),
             (("bare", "--resource", "sm=1"), 2, names),
             (("bare", "--parts", "1"), 2, "--parts is for a pool whose slots have some"),
             (("gpu", "--resource", "memory=1"), 2, 'pool "gpu" is counted'),
@@ -300,11 +309,11 @@ def call_refused(place):
     write = ": write NAME=AMOUNT, such as memory=10GiB or sm=20"
     start = "dibs call: did not get a slot of pool "
     for words, code, said in (
-            (("box", "--want", "sm"), 2, "--want sm" + write), (("box", "--want", "sm=-1"), 2, write),
-            (("box", "--want", "sm=99999999999999999999"), 2, write),
+            (("box", "--want", "sm"), 2, "--want sm" + write), (("box", "--want", "sm=-1"), 2, "--want sm=-1: it is negative"),
+            (("box", "--want", "sm=99999999999999999999"), 2, "it is too large"),
             (("box", "--up-to", "sm=1"), 2, "--up-to: say with --want how much it is at least"),
-            (("box", "--want", "gpu=1"), 2, start + '"box": --want and --up-to name resources of its slots (memory, sm)'),
-            (("box", "--want", "sm=2", "--up-to", "sm=1"), 2, start),
+            (("box", "--want", "gpu=1"), 2, start + '"box": there is no resource "gpu"; there are: memory, sm'),
+            (("box", "--want", "sm=2", "--up-to", "sm=1"), 2, "--want sm=2 is more than --up-to sm=1"),
             (("bare", "--want", "sm=1"), 2, start + '"bare": its slots have no resources')):
         found, out, err = place.run("call", words[0], "x", *words[1:])
         expect_equal((words, found, out), (words, code, ""))

@@ -182,11 +182,11 @@ int run_claim(int argc, char** argv) {
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
     exec::read_preempt(preempt, &options);
+    options.pool = parse_pool_operand(operand, DIBS_UNITS_MAX);
     exec::check_terms(options, arguments.given("--account"));
     if (options.now && options.timeout_ns != DIBS_FOREVER) {
         throw Failure(kExitUsage, "--now does not wait, so it goes without --timeout");
     }
-    options.pool = parse_pool_operand(operand, DIBS_UNITS_MAX);
     require_output();
     ignore_lost_readers();
     options.socket = output.socket();

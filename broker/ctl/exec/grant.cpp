@@ -170,15 +170,9 @@ std::string too_little(const Options& options) {
 
 std::string no_vector(const Options& options) {
     const std::unique_ptr<admin::PoolT> pool = pool_row(options);
-    if (pool == nullptr) return dibs_strerror(DIBS_EVECTOR);
-    if (pool->resources.empty()) {
-        return "its slots have no resources: each is claimed as a whole, without --want";
-    }
-    std::string names;
-    for (const std::string& name : pool->resources)
-        names += (names.empty() ? "" : ", ") + name;
-    return "--want and --up-to name resources of its slots (" + names +
-           "), each once; something of one at least, and no more with --want than with --up-to";
+    const std::string why =
+        pool == nullptr ? "" : no_part(pool->resources, options.least, options.most);
+    return why.empty() ? dibs_strerror(DIBS_EVECTOR) : why;
 }
 
 // Empty: it is not the whole broker.
@@ -316,6 +310,11 @@ void check_terms(const Options& options, bool account_given) {
     check_labels("--label", options.labels);
     check_labels("--prefer", options.prefer);
     check_part(options.least, options.most);
+    if (options.pool.count != 1 && !options.least.empty()) {
+        throw Failure(kExitUsage,
+                      "--want is for a part of one slot: write " + options.pool.name +
+                          " without \":" + std::to_string(options.pool.count) + "\"");
+    }
     const bool has_control = std::any_of(options.meta.begin(), options.meta.end(), [](char c) {
         return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
     });
