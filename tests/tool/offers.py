@@ -4,7 +4,10 @@
 #   offers.py DIBSD DIBS [PART]     speaks TAP
 # SPDX-License-Identifier: Apache-2.0
 import json
+import os
+import pathlib
 import signal
+import subprocess
 import sys
 
 from holding import hold, wait_until
@@ -31,12 +34,17 @@ slots = 1
 
 def offers(place, *arguments):
     code, out, err = place.run("offers", *arguments, "-o", "jsonl")
-    expect_equal(err, "")
+    expect_equal(err != "", code == 75)
     return code, [json.loads(line) for line in out.splitlines()]
 
 
 def rooms(rows):
     return [(row["id"], row["available"]) for row in rows]
+
+
+def runs(pid):
+    """False once it sleeps: mostly for the answer to its question."""
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "S"
 
 
 def hold_stopped(place):
@@ -82,6 +90,55 @@ def waited(place):
     expect(json.loads(out.splitlines()[0])["stamp"] != int(stamp), out)
 
 
+@case("each answer has a stamp, and one of no offers says why there are none")
+def none(place):
+    place.start(HOST)
+    told = json.loads(place.run("offers", "host", "-o", "json")[1])
+    expect_equal({row["stamp"] for row in told["rows"]}, {told["stamp"]})
+    expect(place.run("offers", "host")[1].endswith(f"\nstamp {told['stamp']}\n"), "no stamp")
+
+    def why(*words):
+        code, out, err = place.run("offers", "host", *words, "-o", "json")
+        expect_equal((code, json.loads(out)["rows"]), (75, []))
+        expect(isinstance(json.loads(out)["stamp"], int), out)
+        return err
+    hold(place, "host", "--want", "cpu=10")
+    hold(place, "host", "--want", "cpu=10")
+    start = 'dibs offers: nothing is offered: pool "host": '
+    expect_equal(why("--want", "cpu=7"), start + "no slot has as much free\n")
+    place.begin("claim", "host", "--want", "cpu=16")
+    wait_until(place, ("ls", "claims", "-o", "jsonl"), lambda rows: len(rows) == 1)
+    expect_equal(why(), start + "a claim waits, which comes first\n")
+    expect_equal(place.run("drain", "host")[0], 0)
+    expect_equal(why("--wait", "1ms"), start + "it drains, or the whole broker\n")
+
+
+@case("who waits for offers asks the next broker where one is killed")
+def outlived(place):
+    (place.folder / "dibsd.toml").write_text('log_level = "off"\n' + HOST)
+    keeper = subprocess.Popen([place.dibsd, "--config", place.folder / "dibsd.toml", "--socket", place.socket],
+                              stdout=subprocess.PIPE, text=True)
+    try:
+        expect_equal(keeper.stdout.readline(), f"dibsd: ready on {place.socket}\n")
+        holder, _ = hold(place, "host:2")
+        pid = json.loads(place.run("status", "-o", "json")[1])["pid"]
+        waiting = place.begin("offers", "host", "--wait", "60s", "-o", "jsonl")
+        while runs(waiting.pid):
+            expect_equal(waiting.poll(), None)
+        os.kill(pid, signal.SIGKILL)
+        wait_until(place, ("status", "-o", "jsonl"), lambda rows: rows[0]["pid"] != pid)
+        expect_equal(waiting.poll(), None)
+        holder.terminate()
+        out, err = waiting.communicate(timeout=60)
+        expect_equal((waiting.returncode, err), (0, ""))
+        expect_equal(json.loads(out.splitlines()[0])["pool"], "host")
+    finally:
+        place.close()
+        keeper.terminate()
+        keeper.wait()
+        keeper.stdout.close()
+
+
 @case("a lease that expires in a lazy pool is an offer, and ends a wait")
 def expired(place):
     place.start(HOST)
@@ -97,17 +154,22 @@ def expired(place):
 def refused(place):
     place.start(HOST)
     for wanted, code, said in (
-            (("host", "--want", "gpu=1"), 6, "resources of its slots (cpu, memory)"),
+            (("host", "--want", "cpus=1"), 2,
+             'pool "host": there is no resource "cpus"; did you mean "cpu"? There are: cpu, memory\n'),
             (("host", "--want", "cpu=0"), 2, "--want cpu=0: it wants nothing; say more than 0 of one\n"),
             (("host", "--want", "cpu=2", "--up-to", "cpu=1"), 2, "--want cpu=2 is more than --up-to cpu=1\n"),
+            (("host", "--want", "cpu=2", "--want", "cpu=1"), 2, "--want names cpu twice\n"),
             (("host", "--want", "cpu=17"), 6, "no slot has as much of cpu: each has 16"),
             (("host", "--want", "memory=9GiB"), 6, "no slot has as much of memory: each has 8GiB\n"),
             (("host", "--want", "cpu=9007199254740993"), 2,
              "--want cpu=9007199254740993: it is too large: 9007199254740992 is the most\n"),
             (("host", "--want", "cpu=-1"), 2, "--want cpu=-1: it is negative\n"),
             (("host", "--want", "cpu"), 2, "--want cpu: write NAME=AMOUNT"),
+            (("host", "--want", "cpu=1.5"), 2, "--want cpu=1.5: write NAME=AMOUNT"),
+            (("host", "--want", "cpu=3x"), 2, '--want cpu=3x: "x" is not a unit: write KiB, MiB, GiB or TiB, or'),
             (("host", "--up-to", "cpu=1"), 2, "--up-to: say with --want how much it is at least"),
-            (("plain",), 6, "its slots have no resources"),
+            (("host", "--after", "1"), 2, "--after waits for other offers: say with --wait for how long\n"),
+            (("plain",), 2, "its slots have no resources"),
             (("none",), 4, "none")):
         found, out, err = place.run("offers", *wanted)
         expect_equal((found, out), (code, ""))
@@ -219,7 +281,7 @@ pools = ["plain"]
     expect_equal(rooms(rows), [("host/0", "cpu=16 memory=8GiB"), ("host/1", "cpu=16 memory=8GiB")])
     expect(str(rows[0]["stamp"]) != stamp, out)
     code, out, err = place.run("offers", "none")
-    expect_equal((code, out), (6, ""))
+    expect_equal((code, out), (2, ""))
     expect("its slots have no resources" in err, err)
 
 

@@ -123,7 +123,7 @@ def names(place):
 @case("an unknown name lists sets where they are taken; where they are not, a set's name is told as one")
 def told(place):
     place.start(CONFIG)
-    for command in (("exec", "ani", "--", "true"), ("claim", "ani"), ("call", "ani", "x"),
+    for command in (("exec", "ani", "--", "true"), ("claim", "ani"), ("call", "ani", "x"), ("offers", "ani"),
                     ("ls", "pools", "--pool", "ani")):
         expect_equal(place.run(*command)[::2],
                      (4, f'dibs {command[0]}: there is no pool or set "ani"; did you mean "any"? '

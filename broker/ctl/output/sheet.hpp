@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -88,6 +89,7 @@ struct Sheet {
     std::string_view schema;  // "dibs.status/1"
     std::vector<Column> columns;
     std::vector<std::vector<Cell>> rows = {};
+    std::optional<uint64_t> stamp = {};  // in JSON beside the rows, of which there may be none
 };
 
 enum class Form : uint8_t { kTable, kJson, kJsonLines };

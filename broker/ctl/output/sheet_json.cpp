@@ -81,6 +81,7 @@ std::string json_text(const Sheet& sheet, bool is_record) {
     JsonText json;
     json.open_object();
     json.text("schema", sheet.schema);
+    if (sheet.stamp) json.number("stamp", *sheet.stamp);
     write_rows(json, "rows", sheet);
     json.close_object();
     return json.line() + "\n";
