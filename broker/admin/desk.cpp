@@ -213,9 +213,8 @@ void Desk::leases(AdminJob& job) const {
         if (lease.state == shm::LeaseState::kFree) return 0U;
         if (pool != shm::kNoRow && lease.pool != pool) return 0U;
         const bool named = job.request.number != 0;
-        if (named && (lease.arrival != job.request.number || !sees(job, lease.session))) {
-            return 0U;
-        }
+        const bool shown = job.request.ask == Ask::inspect || sees(job, lease.session);
+        if (named && (lease.arrival != job.request.number || !shown)) return 0U;
         job.answer.leases.push_back(lease_row(job, row));
         return 1U + lease.units / 8U;
     });

@@ -101,7 +101,7 @@ def no_such(place):
                  (4, "", "dibs show: there is no claim c77: none has come yet; dibs ls claims shows "
                          "those that wait\n"))
     expect_equal(place.run("show", "l77"),
-                 (4, "", "dibs show: you hold no lease l77; dibs ls leases shows those that are "
+                 (4, "", "dibs show: there is no lease l77; dibs ls leases shows those that are "
                          "held\n"))
     expect_equal(place.run("show", "s0x7"),
                  (4, "", "dibs show: there is no slot s0x7 that you may see; dibs ls slots -o json "

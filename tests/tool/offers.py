@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from holding import hold, wait_until
-from tap import case, expect, expect_equal, main
+from tap import Skip, case, expect, expect_equal, main
 
 HOST = """
 [[pool]]
@@ -225,6 +225,31 @@ def ended(place):
     hold(place, "strict")
     expect_equal(place.run("release", "l4")[0], 0)
     expect_equal(why("l4"), "revoked")
+
+
+@case("of another user's lease inspect tells pool, account and age, living or ended")
+def anothers(place):
+    if os.geteuid() != 0:
+        raise Skip("only root can become another user")
+    place.start(HOST)
+    place.folder.chmod(0o755)
+    os.chmod(place.socket, 0o666)
+    _, said = hold(place, "plain")
+
+    def told(lease):
+        code, out, err = place.run("inspect", lease, "-o", "json", user=65534, group=65534, extra_groups=[])
+        expect_equal((code, err), (0, ""))
+        row = json.loads(out)
+        expect(row["age_ns"] > 0, row)
+        return [row[key] for key in ("pool", "account", "ended", "lease", "pid", "state", "reason", "meta")]
+    for lease in ("l1", said["id"], "plain/l1"):
+        expect_equal(told(lease), ["plain", "uid:0", False, None, None, None, None, None])
+    expect_equal(place.run("inspect", "l9"),
+                 (4, "", "dibs inspect: there is no lease l9; dibs ls leases shows those that are held\n"))
+    code, _, err = place.run("inspect", "l9", user=65534, group=65534, extra_groups=[])
+    expect_equal((code, err), (4, "dibs inspect: you hold no lease l9; dibs ls leases shows those that are held\n"))
+    expect_equal(place.run("release", "l1")[0], 0)
+    expect_equal(told("l1"), ["plain", "uid:0", True, None, None, None, None, None])
 
 
 @case("S3.10: a lease that has ended is given back once more without harm")

@@ -100,7 +100,7 @@ def names(place):
     expect_equal(place.run("renew", f"a/{lease}")[0], 0)
     for command in ("show", "renew", "release"):
         expect_equal(place.run(command, f"b/{lease}"),
-                     (4, "", f"dibs {command}: you hold no lease b/{lease}; "
+                     (4, "", f"dibs {command}: there is no lease b/{lease}; "
                              "dibs ls leases shows those that are held\n"))
         expect_equal(place.run(command, f"x/{lease}")[0], 4)
     expect_equal(place.run("show", f"any/{lease}"),

@@ -62,7 +62,7 @@ def release(place):
                                        "outside (dibs release)\n")
     expect_equal(place.run("release", "l1"), (0, "number  l1\npool    gpu\ndid     already ended\n", ""))
     expect_equal(place.run("release", "l9"),
-                 (4, "", "dibs release: you hold no lease l9; dibs ls leases shows those that are "
+                 (4, "", "dibs release: there is no lease l9; dibs ls leases shows those that are "
                          "held\n"))
 
 

@@ -1,6 +1,7 @@
 // broker/ctl/admin/inspect.cpp -- `dibs inspect`: shows one lease, also one that has ended lately.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -91,6 +92,21 @@ Sheet inspection_sheet(const admin::LeaseT& lease, const Viewpoint& from) {
     return sheet;
 }
 
+// Of another user's lease the broker tells pool, account and age alone. Null: it has ended long
+// ago, or never was.
+std::unique_ptr<admin::LeaseT> look_for(AdminClient& client, const Name& name) {
+    admin::RequestT request;
+    request.ask = admin::Ask::inspect;
+    (name.by_id ? request.id : request.number) = name.number;
+    for (bool more = name.number != 0; more;) {
+        admin::AnswerT answer = client.ask(request);
+        if (!answer.leases.empty()) return std::move(answer.leases.front());
+        more = answer.more && answer.cursor != request.cursor;
+        request.cursor = answer.cursor;
+    }
+    return nullptr;
+}
+
 }  // namespace
 
 int run_inspect(int argc, char** argv) {
@@ -107,7 +123,7 @@ int run_inspect(int argc, char** argv) {
     // S3.23: looked for in all pools, so that another one can be named.
     const std::string pool = std::exchange(name.pool, "");
     AdminClient client(output.socket());
-    auto lease = find_ended(client, name);
+    auto lease = look_for(client, name);
     if (lease == nullptr) lease = find_lease(client, name);
     if (!pool.empty() && lease->pool != pool) {
         throw Failure(kExitNotFound,

@@ -232,9 +232,9 @@ std::unique_ptr<admin::LeaseT> find_lease(AdminClient& client, const Name& name)
                       "claim " + shown(claim) + " still waits and has no lease; dibs cancel " +
                           shown(claim) + " ends it");
     }
-    throw Failure(
-        kExitNotFound,
-        "you hold no lease " + shown(name) + "; dibs ls leases shows those that are held");
+    throw Failure(kExitNotFound,
+                  (client.welcome().is_admin != 0 ? "there is no lease " : "you hold no lease ") +
+                      shown(name) + "; dibs ls leases shows those that are held");
 }
 
 std::unique_ptr<admin::LeaseT> find_ended(AdminClient& client, const Name& name) {
