@@ -376,5 +376,15 @@ TEST(Quantity, ReadsAndShowsSizes) {
     EXPECT_EQ(show_size(65536), "64KiB");
 }
 
+TEST(Quantity, SaysWhatIsWrongWithASize) {
+    EXPECT_EQ(no_size("-1KiB", 4096), "it is negative");
+    EXPECT_EQ(no_size("5KiB", 4096), "it is too large: 4096 is the most");
+    EXPECT_EQ(no_size("99999999999999999999TiB", 4096), "it is too large: 4096 is the most");
+    EXPECT_EQ(no_size("5kb", 4096),
+              "\"kb\" is not a unit: write KiB, MiB, GiB or TiB, or a number alone");
+    for (const std::string_view text : {"", "x", "1.5", "-x"})
+        EXPECT_EQ(no_size(text, 4096), "");
+}
+
 }  // namespace
 }  // namespace dibs
