@@ -323,7 +323,8 @@ class Wrapper {
         while (tree_ != nullptr && waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
                is_other()) {
             const bool is_killed = end.si_code == CLD_KILLED && end.si_status == SIGKILL;
-            if (status_ && is_killed && killed_count_++ == 0) first_killed_ = process_text(static_cast<uint32_t>(end.si_pid));
+            if (status_ && is_killed && killed_count_++ == 0)
+                first_killed_ = process_text(static_cast<uint32_t>(end.si_pid));
             (void)waitpid(end.si_pid, nullptr, WNOHANG);
             end = {};
         }

@@ -218,9 +218,8 @@ void TreeLeaf::kill() const {
 }
 
 std::string shown_running(size_t count, const std::string& first) {
-    return std::to_string(count) +
-           (count == 1 ? " process running, " : " processes running, ") + first +
-           (count == 1 ? "" : " and others");
+    return std::to_string(count) + (count == 1 ? " process running, " : " processes running, ") +
+           first + (count == 1 ? "" : " and others");
 }
 
 std::string shown_running(const std::vector<uint32_t>& pids) {
