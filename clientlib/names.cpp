@@ -147,11 +147,14 @@ const char* dibs_reason_name(int code) {
 
 const char* dibs_wait_name(int reason) {
     static constexpr const char* kWords[] = {
-        "none",        "behind",      "held",      "units",     "confirming", "unconfirmed-max",
-        "leases-full", "recovering",  "no-slots",  "next-turn", "promised",   "left-out",
-        "labels",      "label-limit", "held-back", "drained",   "over-limit", "on-hold",
-        "lacks",       "slot-rows"};
-    const bool known = reason >= 0 && reason <= DIBS_WAIT_SLOT_ROWS;
+        "none",           "behind",          "held",        "units",
+        "confirming",     "unconfirmed-max", "leases-full", "recovering",
+        "no-slots",       "next-turn",       "promised",    "left-out",
+        "labels",         "label-limit",     "held-back",   "drained",
+        "over-limit",     "on-hold",         "lacks",       "slot-rows",
+        "no-provisioner", "being-made",      "at-quota",    "pausing",
+        "limit"};
+    const bool known = reason >= 0 && reason <= DIBS_WAIT_LIMIT;
     return known ? kWords[reason] : "unknown";
 }
 

@@ -260,6 +260,8 @@ bool Session::accept(const shm::Completion& completion, dibs_completion& out) {
         case CompletionKind::kAssign:
         case CompletionKind::kRevoke:
         case CompletionKind::kNotice:
+        case CompletionKind::kCreate:
+        case CompletionKind::kStop:
             if (assignments.full()) {
                 end(DIBS_ESESSION, DIBS_EMALFORMED);
             } else {

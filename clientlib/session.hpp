@@ -30,6 +30,7 @@
 #include <cstdint>
 
 #include "clientlib/clock.hpp"
+#include "clientlib/order.hpp"
 #include "dibs/dibs.h"
 #include "shm/cpu.hpp"
 #include "shm/doorbell.hpp"
@@ -185,7 +186,8 @@ struct Session {
     uint32_t free_answer = kNone;
     Queue<dibs_completion> stash;
     Queue<shm::Completion> assignments;
-    uint64_t* payload_ends = nullptr;  // per submission line: payload_tail after it
+    char order_text[kOrderText + 1] = {};  // of the last DIBS_CREATE
+    uint64_t* payload_ends = nullptr;      // per submission line: payload_tail after it
     Offered* slots = nullptr;
     uint32_t slots_max = 0;
     uint32_t slot_count = 0;
@@ -287,6 +289,11 @@ struct Session {
     int submit_adoption(uint64_t lease, uint64_t fence, uint32_t& index);
     // Any other operation. kNobody: quiet. Sets `index` to its answer.
     int submit(shm::Submission& entry, uint64_t user_data, Told told, uint32_t& index);
+    int submit_with(shm::Submission& entry,
+                    std::string_view payload,
+                    uint64_t user_data,
+                    Told told,
+                    uint32_t& index);
     int submit_announce(uint32_t pool,
                         const dibs_announce_options& options,
                         uint64_t user_data,

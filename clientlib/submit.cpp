@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "clientlib/offer_amounts.hpp"
+#include "clientlib/order.hpp"
 #include "clientlib/payload_encoder.hpp"
 #include "clientlib/session.hpp"
 #include "shm/board.hpp"
@@ -401,18 +402,11 @@ int Session::submit_answered(shm::Submission& entry,
                              uint32_t& index) {
     if (answer_size > DIBS_PAYLOAD_MAX) return DIBS_EPAYLOAD;
     if (answer_size != 0 && answer == nullptr) return DIBS_EARGUMENT;
-    if (answer_size != 0) {
-        // Checked here, because the refusal of an operation that completes quietly is not reported.
-        const Offered* slot = offered(entry.id);
-        if (slot != nullptr && answer_size > slot->answer_max) return DIBS_EPAYLOAD;
-        int code = told == Told::kResult ? need_credit() : DIBS_OK;
-        if (code == DIBS_OK) code = need_line();
-        if (code == DIBS_OK) code = need_payload(answer_size, entry.payload_offset);
-        if (code != DIBS_OK) return code;
-        std::memcpy(up_payload + entry.payload_offset, answer, answer_size);
-        entry.payload_size = static_cast<uint32_t>(answer_size);
-    }
-    return submit(entry, user_data, told, index);
+    // Checked here, because the refusal of an operation that completes quietly is not reported.
+    const Offered* slot = offered(entry.id);
+    if (slot != nullptr && answer_size > slot->answer_max) return DIBS_EPAYLOAD;
+    return submit_with(
+        entry, {static_cast<const char*>(answer), answer_size}, user_data, told, index);
 }
 
 namespace {
@@ -444,6 +438,10 @@ int Session::submit_announce(uint32_t pool,
                             options.parts > DIBS_UNITS_MAX)) {
         code = DIBS_EVECTOR;
     }
+    Order order;
+    if (code == DIBS_OK && options.order != nullptr && !read_order(options.order, &order)) {
+        code = DIBS_EARGUMENT;
+    }
     const uint64_t more = (again ? 0U : 1U) + uint64_t{options.parts};
     if (code == DIBS_OK && more != 0) code = need_slot(more);
     if (code == DIBS_OK) {
@@ -472,6 +470,9 @@ int Session::submit_announce(uint32_t pool,
     entry.op = Op::kAnnounce;
     entry.pool = static_cast<uint16_t>(pool);
     entry.id = options.worker_tag;
+    entry.fence = order.id;
+    static_assert(sizeof order.token == sizeof entry.key);
+    std::memcpy(entry.key, order.token.data(), sizeof entry.key);
     if (options.is_protected != 0) entry.flags |= shm::OpFlag::kOn;
     if (options.ready != 0) entry.flags |= shm::OpFlag::kThenReady;
     // Its result says which slot it is, even if no caller wants it.

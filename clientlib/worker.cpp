@@ -1,10 +1,13 @@
-// clientlib/worker.cpp -- the worker's calls: slots, assignments and words about them.
+// clientlib/worker.cpp -- the worker's calls: slots, assignments and words about them; and the
+// provisioner's: its role, and answers to orders.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
 
+#include "clientlib/order.hpp"
 #include "clientlib/payload_decoder.hpp"
 #include "clientlib/session.hpp"
+#include "shm/pool_name.hpp"
 
 namespace dibs::client {
 
@@ -43,6 +46,22 @@ void Session::forget_slot(uint64_t slot) {
     *found = slots[slot_count];
 }
 
+int Session::submit_with(shm::Submission& entry,
+                         std::string_view payload,
+                         uint64_t user_data,
+                         Told told,
+                         uint32_t& index) {
+    if (!payload.empty()) {
+        int code = told == Told::kResult ? need_credit() : DIBS_OK;
+        if (code == DIBS_OK) code = need_line();
+        if (code == DIBS_OK) code = need_payload(payload.size(), entry.payload_offset);
+        if (code != DIBS_OK) return code;
+        std::memcpy(up_payload + entry.payload_offset, payload.data(), payload.size());
+        entry.payload_size = static_cast<uint32_t>(payload.size());
+    }
+    return submit(entry, user_data, told, index);
+}
+
 namespace {
 
 int check_word(const dibs_session* session, int64_t wait_ns) {
@@ -74,6 +93,14 @@ int say_with_answer(dibs_session* session,
     return code != DIBS_OK ? code : session->finish(index, told, wait_ns);
 }
 
+int say_text(dibs_session* session, shm::Submission& entry, const char* text, int64_t wait_ns) {
+    const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
+    uint32_t index = kNone;
+    const std::string_view bytes = text == nullptr ? "" : text;
+    const int code = session->submit_with(entry, bytes, 0, told, index);
+    return code != DIBS_OK ? code : session->finish(index, told, wait_ns);
+}
+
 shm::Submission word(shm::Op op, uint64_t slot, uint64_t round) {
     shm::Submission entry;
     entry.op = op;
@@ -93,8 +120,24 @@ bool read_part(const char* texts, size_t size, dibs_assignment& out) {
     return true;
 }
 
-int describe(const Session& session, const shm::Completion& completion, dibs_assignment& out) {
+// Of a provisioner.
+void describe_order(Session& session, const shm::Completion& completion, dibs_assignment& out) {
+    out.kind = completion.kind == shm::CompletionKind::kCreate ? DIBS_CREATE : DIBS_STOP;
+    out.number = static_cast<uint32_t>(completion.value);
+    out.slot = completion.id;
+    out.worker_tag = completion.user_data;
+    if (out.kind == DIBS_STOP) return;
+    write_order({completion.id, {completion.fence, completion.claim}}, session.order_text);
+    out.body = session.order_text;
+    out.body_size = kOrderText;
+}
+
+int describe(Session& session, const shm::Completion& completion, dibs_assignment& out) {
     out = {};
+    if (completion.kind >= shm::CompletionKind::kCreate) {
+        describe_order(session, completion, out);
+        return DIBS_OK;
+    }
     const bool notice = completion.kind == shm::CompletionKind::kNotice;
     out.kind = completion.kind == shm::CompletionKind::kAssign ? DIBS_ASSIGN
                : notice                                        ? DIBS_REVOKING
@@ -220,4 +263,42 @@ int dibs_protect(dibs_session* session, uint64_t slot, int on, int64_t wait_ns) 
     dibs::shm::Submission entry = word(Op::kProtect, slot, 0);
     if (on != 0) entry.flags |= kOn;
     return say(session, entry, wait_ns);
+}
+
+int dibs_provide(
+    dibs_session* session, uint32_t pool, const char* type, uint32_t tag, int on, int64_t wait_ns) {
+    const int code = check_open(session);
+    if (code != DIBS_OK) return code;
+    if (wait_ns < 0) return DIBS_ENEGATIVE;
+    if (type == nullptr || tag > UINT16_MAX) return DIBS_EARGUMENT;
+    if (pool > UINT16_MAX) return DIBS_EPOOL;  // a set, say
+    if (!dibs::shm::is_pool_name(type, std::strlen(type))) return DIBS_ENAME;
+    dibs::shm::Submission entry;
+    entry.op = Op::kProvide;
+    entry.pool = static_cast<uint16_t>(pool);
+    entry.tag = static_cast<uint16_t>(tag);
+    if (on != 0) entry.flags |= dibs::shm::OpFlag::kOn;
+    return say_text(session, entry, type, wait_ns);
+}
+
+int dibs_provisioned(dibs_session* session,
+                     uint64_t order,
+                     int answer,
+                     int scope,
+                     const char* quota_group,
+                     int64_t wait_ns) {
+    const int code = check_open(session);
+    if (code != DIBS_OK) return code;
+    if (wait_ns < 0) return DIBS_ENEGATIVE;
+    if (answer < DIBS_CREATED || answer > DIBS_NOT_STARTED || scope < DIBS_SCOPE_POOL ||
+        scope > DIBS_SCOPE_TYPE ||
+        (quota_group != nullptr && std::strlen(quota_group) > dibs::shm::kTypeWordMax)) {
+        return DIBS_EARGUMENT;
+    }
+    dibs::shm::Submission entry;
+    entry.op = Op::kProvisioned;
+    entry.id = order;
+    entry.units = static_cast<uint16_t>(answer);
+    entry.tag = static_cast<uint16_t>(scope);
+    return say_text(session, entry, quota_group, wait_ns);
 }

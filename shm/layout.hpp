@@ -34,6 +34,7 @@ inline constexpr uint32_t kSetsMax = 16;                     // pool sets
 inline constexpr uint32_t kSetMembersMax = 16;               // pools of one set
 inline constexpr uint32_t kResourcesMax = 6;                 // of one pool's slots
 inline constexpr uint32_t kResourceNameMax = 31;             // bytes, without a terminator
+inline constexpr uint32_t kTypeWordMax = 31;                 // bytes of a type's attribute
 inline constexpr uint64_t kAmountMax = 9007199254740992ULL;  // 2^53
 inline constexpr uint32_t kHistogramBuckets = 640;           // 16 per octave, 40 octaves
 
@@ -61,6 +62,11 @@ inline constexpr uint32_t kHistogramBuckets = 640;           // 16 per octave, 4
 //   a part of a counted slot: (free) ── B ──► leased ── H release, T expiry ──► (free)
 //   a part of a worker's: (free) ── B ──► reserved, from there on as the worker's slots; but (free)
 //   for idle
+//
+// Of elastic pools: an order is the slot of a worker that a provisioner (P) is asked for.
+//
+//   (free) ── B create ──► ordered ── W announce with the order ──► recovering, idle
+//   ordered ── P answers anything but created, T boot time-out ──► (free)
 enum class SlotState : uint8_t {
     kFree = 0,
     kIdle = 1,        // in its pool's ready queue
@@ -70,6 +76,7 @@ enum class SlotState : uint8_t {
                       // holder, under a lease whose holder is being killed
     kUnknown = 5,     // its worker has not spoken in time and must say
     kShared = 6,      // parts of it are leased; the rest is free
+    kOrdered = 7,     // asked of a provisioner, and its worker has not announced it yet
 };
 
 // Claim. A row lives while the claim waits or is reserved; a granted claim goes on as its lease.
@@ -132,6 +139,8 @@ enum class PoolOrder : uint8_t { kArrival = 0, kPriority = 1, kAccount = 2 };
 enum class WhenBusy : uint8_t { kWait = 0, kReject = 1, kCold = 2 };
 enum class ExpiryMode : uint8_t { kCooperative = 0, kStrict = 1, kLazy = 2 };
 enum class Behaviour : uint8_t { kRun = 0, kDrain = 1 };
+// What has become of the order that a slot is or was; kNone: its worker came by itself.
+enum class OrderState : uint8_t { kNone = 0, kAsked = 1, kCreated = 2, kAnnounced = 3 };
 
 // The phase of the turn's log. idle ── first edit ──► open ── commit ──► committed ── stores
 // done ──► idle. Recovery: open → copy the images back; committed → repeat the stores.
@@ -174,7 +183,12 @@ struct alignas(64) SlotRow {
     uint32_t part_of;            // of a part: its slot; else kNoRow
     uint32_t parts;              // that there are of it
     uint32_t parts_max;          // at a time
-    uint8_t reserved0[16];
+    uint32_t type;               // of its worker: row, or kNoRow; elastic pools only
+    OrderState order;
+    uint8_t stop_told;  // 1: its provisioner has been told to stop its worker
+    uint8_t reserved0[2];
+    uint32_t order_uid;  // of the provisioner that was asked
+    uint8_t reserved3[4];
     Behaviour behaviour;  // kRun; kDrain: an administrator has drained it
     uint8_t reserved1[3];
     // line 2: the outside's view
@@ -183,7 +197,8 @@ struct alignas(64) SlotRow {
     uint64_t confirmed_ns;  // event time of the last report
     uint64_t modified_ns;   // when a report last changed it
     uint64_t announced_ns;
-    uint8_t reserved2[24];
+    uint64_t boot_until_ns;   // ordered: at it the order has failed; kNever: it waits for ever
+    uint8_t order_token[16];  // ordered: what its worker hands back
     // line 3
     uint8_t name_size;
     char name[63];
@@ -265,6 +280,9 @@ inline constexpr uint8_t kCold = 4;     // when busy: "make your own and registe
 inline constexpr uint8_t kRequeue = 8;  // preempted: waits again in its old place
 inline constexpr uint8_t kByWord = 16;  // its lease's interval is kept by a touch word, too
 inline constexpr uint8_t kPart = 32;    // wants a part of one slot
+// In an elastic pool: workers for it are there or are being made. It stands before all claims
+// without the mark, keeps the mark while it confirms, and has it again if it waits again.
+inline constexpr uint8_t kLocked = 64;
 }  // namespace ClaimFlag
 
 // Beside the claim row of the same number, of a claim with ClaimFlag::kPart.
@@ -452,6 +470,65 @@ inline constexpr uint8_t kResources = 64;      // its slots have resources
 inline constexpr uint8_t kEndsLeases = 128;    // found idle, it drains: its expired leases end
 }  // namespace PoolFlag
 
+// A kind of worker that a provisioner makes for an elastic pool.
+struct alignas(64) TypeRow {
+    // line 0
+    RowHead head;
+    uint8_t state;  // 1: there is one
+    uint8_t flags;  // TypeFlag
+    uint16_t pool;
+    uint32_t session;            // its provisioner, or kNoRow
+    uint64_t cost;               // the cheapest is made first, then by name
+    uint64_t backoff_ns;         // pause after the last failed start; 0: none since a lease ended
+    uint64_t failed_until_ns;    // none is made before it: a start has failed
+    uint64_t capacity_until_ns;  // none is made before it: at capacity
+    uint32_t tag;                // its provisioner's own number of it
+    uint8_t reserved0[4];
+    // line 1
+    uint8_t name_size;
+    char name[63];
+    // line 2: what an answer "at capacity" may name
+    uint8_t provider_type_size;
+    char provider_type[31];
+    uint8_t quota_group_size;
+    char quota_group[31];
+};
+static_assert(sizeof(TypeRow) == 192);
+
+namespace TypeFlag {
+inline constexpr uint8_t kPreemptible = 1;
+}  // namespace TypeFlag
+
+// Beside the pool row of the same number: an elastic pool, unless workers_max is 0.
+struct alignas(64) ElasticRow {
+    // line 0: state
+    RowHead head;
+    uint32_t limit;                // M: units that may run or be locked
+    uint32_t within_quota;         // Q: workers that were there at quota; 0: quota was not met yet
+    uint32_t quota_below;          // at quota until there are fewer workers than that; 0: not so
+    uint32_t ordered;              // slots in that state
+    uint64_t overload_ns;          // when its provisioner was last overloaded; kNever: it was not
+    uint64_t quota_until_ns;       // at quota before it
+    uint64_t everything_until_ns;  // all its types are at capacity before it
+    // line 1
+    uint64_t throttle_until_ns;  // no worker is made before it
+    uint64_t quiet_ns;           // configuration, from here on
+    uint64_t quota_error_ns;
+    uint64_t capacity_error_ns;
+    uint64_t create_throttle_ns;
+    uint64_t idle_timeout_ns;
+    uint64_t boot_timeout_ns;
+    uint32_t quota_estimate;  // 0: none
+    uint32_t workers_max;
+    uint32_t workers_min;
+    uint32_t spare;  // unallocated workers beyond what locked claims need
+    // line 2
+    uint32_t creates_max;  // orders without an answer at a time; 0: any number
+    uint8_t overloaded;    // 1: overload_ns is news to the limit
+    uint8_t reserved0[59];
+};
+static_assert(sizeof(ElasticRow) == 192);
+
 // An account: it pays for claims. Money in micro-units: one slot costs one per microsecond.
 struct alignas(64) AccountRow {
     RowHead head;
@@ -588,6 +665,8 @@ enum class Table : uint32_t {
     kLabelSets,
     kSlotVectors,
     kClaimVectors,
+    kTypes,
+    kElastics,
     kArena,
     kLogOffsets,
     kLogImages,
@@ -607,8 +686,7 @@ struct alignas(64) StateHead {
     uint64_t clean;         // 1 after an orderly stop
     uint64_t clock_offset;  // broker time − CLOCK_MONOTONIC, modulo 2^64; 0: not said
     LogHead log;
-    TablePlace table[14];  // by Table
-    uint8_t reserved0[32];
+    TablePlace table[16];  // by Table
 };
 static_assert(sizeof(StateHead) == 384);
 inline constexpr uint64_t kStateMagic = 0x4554415453424944ULL;  // "DIBSTATE"
@@ -736,14 +814,16 @@ enum class Op : uint8_t {
     kWithdraw = 11,  // id = slot
     kProtect = 12,   // id = slot; kOn
     kClose = 13,
-    kAdopt = 14,  // id = lease, fence, tag: it becomes this session's
+    kAdopt = 14,        // id = lease, fence, tag: it becomes this session's
+    kProvide = 15,      // payload = a type's name: kOn takes the role of its provisioner
+    kProvisioned = 16,  // id = order, units = the answer (ProvisionAnswer), tag = ProvisionScope
 };
 
 namespace OpFlag {
 inline constexpr uint8_t kQuiet = 1;      // a completion only if it fails
 inline constexpr uint8_t kTryAgain = 2;   // kRefuse: retriable
 inline constexpr uint8_t kThenReady = 4;  // kDone, kAnnounce: and ready at once
-inline constexpr uint8_t kOn = 8;         // kProtect; kAnnounce: protected
+inline constexpr uint8_t kOn = 8;         // kProtect, kProvide; kAnnounce: protected
 inline constexpr uint8_t kReject = 16;    // kClaim: when busy, reject
 inline constexpr uint8_t kCold = 32;      // kClaim: when busy, cold
 inline constexpr uint8_t kWait = 64;      // kClaim: when busy, wait whatever the pool says
@@ -775,6 +855,8 @@ enum class CompletionKind : uint8_t {
     kSlot = 4,    // to a worker: announced; id = slot
     kNotice =
         5,  // to a worker: its lease is being taken, value = ns that are left; kRevoke follows
+    kCreate = 6,  // to a provisioner: make a worker for this order; id = order
+    kStop = 7,    // to a provisioner: stop the worker that was made for this order; id = order
 };
 
 // How a claim ended. kBrokerLost is said by the library alone.

@@ -10,22 +10,26 @@
 //   kRelease               x                    lease       fence        its claim's number (*)
 //   kFail                  x                    lease       fence        its claim's number (*)
 //   kKeepalive                                  lease       fence        interval_ns (*)
-//   kAnnounce   x              AnnouncePayload  worker_tag
+//   kAnnounce   x              AnnouncePayload  worker_tag  order (=)    the order's token
 //   kReady                                      slot        round
 //   kConfirm                   answer           slot        round
 //   kRefuse                                     slot        round        code (*)
 //   kDone                      answer           slot        round
 //   kWithdraw                                   slot
 //   kProtect                                    slot
+//   kProvide    x          x   type's name
+//   kProvisioned     answer scope quota group    order
 //
 // (*) in word 0 of the key.
+// (=) 0 and no token: its worker was not made for one.
 // (+) the client reads no more of the lease that has ended under this tag: its room is free. 0, and
 //     no tag: nothing.
 //
 // The tag and the claim number of a lease that is given back say which claim ends with it, if it
 // waits again or has been granted again meanwhile (LeaseEvent::kRequeued); number 0: no claim.
 //
-// Completions. `user_data` is the operation's; in words to workers it is the slot's worker_tag.
+// Completions. `user_data` is the operation's; in words to workers it is the slot's worker_tag,
+// in those to provisioners the tag of the kProvide that took the type's role.
 //
 //   kind, outcome     id            fence  value              claim        data    holder
 //   kClaim granted    lease         fence  interval_ns        its number   room    preferred labels
@@ -41,6 +45,8 @@
 //   kRevoke           slot          round  slot's number
 //   kNotice           slot          round  ns that are left   its number   slot's
 //                                                                          number
+//   kCreate           order         token  slot's number      token
+//   kStop             order                slot's number
 //
 // holder = kNoRow: there is none to name. "first claim": of a duplicate, whose holder it names.
 // Labels: a bit each, in the order of ClaimPayload.preferred; those to provision are the upper half

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string_view>
 
+#include "broker/core/look.hpp"
 #include "broker/text/log.hpp"
 #include "broker/turn/clock.hpp"
 #include "broker/turn/lease_words.hpp"
@@ -86,6 +87,8 @@ void Desk::serve(AdminJob& job) {
         case Ask::sets:
             job.answer.sets = sets_.rows();
             return;
+        case Ask::types:
+            return types(job);
         case Ask::offers:
             return offers(job);
         case Ask::inspect:
@@ -230,6 +233,24 @@ void Desk::clients(AdminJob& job) const {
         if (session.state == shm::SessionState::kFree) return 0U;
         if (workers && session.slots == 0) return 0U;
         job.answer.clients.push_back(client_row(job, row));
+        return 1U;
+    });
+}
+
+// Behind the types, the slots: those of one pool have no list of their own.
+void Desk::types(AdminJob& job) const {
+    uint32_t pool = shm::kNoRow;
+    if (!pool_of(job, &pool)) return;
+    const uint32_t types = core_.head().table[static_cast<size_t>(shm::Table::kTypes)].rows;
+    page(job, types + core_.slots_max(), [&](uint32_t row) {
+        const auto is_other = [&](uint32_t of) { return pool != shm::kNoRow && of != pool; };
+        if (row >= types) {
+            const uint32_t slot = row - types;
+            return is_other(core_.slot(slot).pool) ? 0U : count_by_type(job, slot);
+        }
+        const shm::TypeRow& type = core::Look::type(core_, row);
+        if (type.state == 0 || is_other(type.pool)) return 0U;
+        job.answer.types.push_back(type_row(job, row));
         return 1U;
     });
 }

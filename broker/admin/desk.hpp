@@ -57,6 +57,7 @@ class Desk {
     void claims(AdminJob& job) const;
     void leases(AdminJob& job) const;
     void clients(AdminJob& job) const;
+    void types(AdminJob& job) const;
     uint32_t reported_worker(AdminJob& job, uint32_t row) const;  // how many rows were told
     void explain(AdminJob& job) const;
     void steer_lease(AdminJob& job);
@@ -106,6 +107,11 @@ class Desk {
     [[nodiscard]] std::unique_ptr<admin::LeaseT> ended_row(const AdminJob& job,
                                                            const core::EndedLease& ended) const;
     void drain_if_idle(AdminJob& job, uint32_t pool);
+
+    // desk_types.cpp
+    [[nodiscard]] std::unique_ptr<admin::ElasticT> elastic_row(uint32_t pool) const;
+    [[nodiscard]] std::unique_ptr<admin::TypeT> type_row(const AdminJob& job, uint32_t row) const;
+    uint32_t count_by_type(AdminJob& job, uint32_t slot) const;  // how many rows were told
 
     // desk_rows.cpp
     [[nodiscard]] bool sees(const AdminJob& job, uint32_t session) const;

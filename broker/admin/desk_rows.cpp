@@ -14,7 +14,7 @@ namespace {
 
 std::string_view word(shm::SlotState state) {
     static constexpr std::string_view kWords[] = {
-        "free", "idle", "reserved", "leased", "recovering", "unknown", "shared"};
+        "free", "idle", "reserved", "leased", "recovering", "unknown", "shared", "ordered"};
     return kWords[static_cast<size_t>(state)];
 }
 
@@ -116,6 +116,7 @@ std::unique_ptr<admin::PoolT> Desk::pool_row(uint32_t row) const {
     told->interval_max_ns = pool.interval_max_ns;
     told->grace_ns = pool.grace_ns;
     told->reservation_ttl_ns = pool.reservation_ttl_ns;
+    if (core::Look::elastic(core_, row).workers_max != 0) told->elastic = elastic_row(row);
     const uint32_t first = core_.first_waiting(row);
     if (first != shm::kNoRow) told->oldest_wait_ns = age(core_.claim(first).enqueued_ns);
     const uint32_t oldest = core_.oldest_lease(row);
@@ -153,6 +154,10 @@ std::unique_ptr<admin::SlotT> Desk::slot_row(const AdminJob& job, uint32_t row) 
     for (const core::Resource& resource : core_.resources(slot.pool, row)) {
         told->resources.push_back(resource.name);
         told->amounts.push_back(resource.amount);
+    }
+    if (slot.type != shm::kNoRow) {
+        const shm::TypeRow& type = core::Look::type(core_, slot.type);
+        told->type.assign(type.name, type.name_size);
     }
     slot_holder(job, slot, told.get());
     if (slot.session != shm::kNoRow && sees(job, slot.session)) {
@@ -285,6 +290,10 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
         told->wanted = why.wanted;
         told->most_free = why.most_free;
     }
+    told->ordered = why.ordered;
+    told->limit = why.limit;
+    told->pause_ns = why.pause_ns;
+    if (why.obstacle == core::WaitReason::kNoProvisioner) told->type = why.type;
     const bool held = why.holder != shm::kNoRow;
     uint64_t number = 0;
     uint64_t holder_age = 0;

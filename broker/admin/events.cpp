@@ -55,6 +55,7 @@ void Events::name_session(const core::Core& core, uint32_t row, shm::Event* even
 
 void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
     for (const Decision& decision : core.decisions()) {
+        if (decision.kind > DecisionKind::kPulled) continue;  // to a provisioner: none is told yet
         shm::Event& event = add(core, static_cast<shm::EventKind>(decision.kind));
         event.outcome = decision.outcome;
         event.reason = decision.reason;

@@ -40,6 +40,10 @@ bool Allowance::may_offer(std::string_view pool, bool unnamed) const {
     return offers ? named(*offers, pool) : unnamed && may_claim(pool);
 }
 
+bool Allowance::may_provision(std::string_view pool, bool unnamed) const {
+    return provisions ? named(*provisions, pool) : may_offer(pool, unnamed);
+}
+
 const Allowance& Policy::of(const Credentials& peer) const {
     if (const auto user = users.find(peer.uid); user != users.end()) return user->second;
     const auto group = std::find_if(
@@ -68,7 +72,9 @@ void each_rule(const Policy& policy, Look look) {
 std::set<std::string> Policy::named_pools() const {
     std::set<std::string> named = offered_pools();
     each_rule(*this, [&](const Allowance& allowance) {
-        if (allowance.pools) named.insert(allowance.pools->begin(), allowance.pools->end());
+        for (const auto& pools : {allowance.pools, allowance.provisions}) {
+            if (pools) named.insert(pools->begin(), pools->end());
+        }
     });
     return named;
 }

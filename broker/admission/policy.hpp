@@ -48,6 +48,8 @@ struct Allowance {
     // To announce slots in. Nothing: as pools where one user has the socket; where several do, only
     // administrators, since a worker reads what claims bring and forges their answers.
     std::optional<std::vector<std::string>> offers = {};
+    std::optional<std::vector<std::string>> provisions =
+        {};  // to make workers of; nothing: as offers
     int32_t priority_max = std::numeric_limits<int32_t>::max();
     uint32_t sessions = kNoLimit;
     uint32_t leases = kNoLimit;   // leases, and claims that may become one
@@ -62,6 +64,7 @@ struct Allowance {
 
     [[nodiscard]] bool may_claim(std::string_view pool) const;
     [[nodiscard]] bool may_offer(std::string_view pool, bool unnamed) const;
+    [[nodiscard]] bool may_provision(std::string_view pool, bool unnamed) const;
 };
 
 struct Policy {

@@ -201,4 +201,11 @@ Reason Quotas::announce(const Session& session, uint32_t pool) const {
     return may_take(session, Table::kSlots, 1) ? Reason::kOk : Reason::kLimit;
 }
 
+Reason Quotas::provide(const Session& session, uint32_t pool) const {
+    if (pool >= core_.pools() || session.allowance == nullptr) return Reason::kOk;
+    const bool may =
+        session.allowance->may_provision(name_of(core_.pool(pool)), session.admin || !shared_);
+    return may ? Reason::kOk : Reason::kNotAllowed;
+}
+
 }  // namespace dibs

@@ -52,6 +52,7 @@ class Quotas {
     // The key behind a kLimit that claim() or bring() has just said to it.
     [[nodiscard]] shm::Rule limit(const Session& session, size_t bytes) const;
     [[nodiscard]] shm::Reason announce(const Session& session, uint32_t pool) const;
+    [[nodiscard]] shm::Reason provide(const Session& session, uint32_t pool) const;
     // The same of what a claim or an announcement in the pool brings: a payload or attributes,
     // labels.
     [[nodiscard]] shm::Reason bring(const Session& session,

@@ -27,6 +27,12 @@
 //   [[pool]]
 //   name = "web"; kind = "worker"; expiry = "lazy"; reservation_ttl = "2s"; payload_max = "1KiB"
 //
+//   [[pool]]                            # elastic: a provisioner makes and stops its workers
+//   name = "py"; kind = "worker"; workers_max = 8; spare = 1; idle_timeout = "60s"
+//
+//   [[type]]                            # without one: a type of the pool's name
+//   name = "small"; pool = "py"; cost = 10
+//
 //   [[set]]                             # a claim of it is served by one of these, in this order
 //   name = "any"; pools = ["gpu", "big"]
 //
@@ -93,6 +99,16 @@ struct SetSettings {
     std::vector<std::string> pools;  // in the order in which a claim asks them
 };
 
+// A type of workers of an elastic pool.
+struct TypeSettings {
+    std::string name;
+    std::string pool;
+    uint32_t cost = 1;  // the cheapest is made first
+    bool preemptible = false;
+    std::string provider_type;  // empty: one of its own
+    std::string quota_group;    // empty: none
+};
+
 struct Config {
     std::string file;                 // empty: none, all defaults
     std::optional<std::string> text;  // of the file; none: it could not be read
@@ -109,6 +125,7 @@ struct Config {
     core::Limits limits;
     std::vector<PoolSettings> pools;
     std::vector<SetSettings> sets;
+    std::vector<TypeSettings> types;  // each elastic pool has one at least
     std::vector<AccountSettings> accounts;
     std::vector<std::string> struck;  // pools that an earlier file named and this one does not
     std::optional<AccountSettings> account_default;  // for a uid that the file names no account of

@@ -12,6 +12,7 @@
 #include "broker/config/config_account.hpp"
 #include "broker/config/config_section.hpp"
 #include "broker/config/config_sets.hpp"
+#include "broker/config/config_types.hpp"
 #include "broker/config/slot_attributes.hpp"
 #include "broker/text/line_wrap.hpp"
 #include "shm/pool_name.hpp"
@@ -100,6 +101,8 @@ void read_counted(Section& section, PoolSettings& pool, Mistakes& mistakes) {
          {"reservation_ttl", "unconfirmed_max", "release_is_ready", "required_label"}) {
         section.forbid(key, "only a worker pool has it; this one is counted");
     }
+    for (const char* key : kElasticKeys)
+        section.forbid(key, "only a worker pool has it; this one is counted");
     section.forbid("answer_max", "nobody answers behind a counted pool");
     section.forbid("park",
                    "a counted pool needs it not: its quantum says whether leases are parked");
@@ -124,6 +127,7 @@ void read_worker_keys(Section& section, PoolSettings& pool) {
 
 void read_worker(Section& section, PoolSettings& pool, Mistakes& mistakes) {
     read_worker_keys(section, pool);
+    read_elastic(section, pool.values, kManyRows);
     read_resources(section, pool, mistakes);
     if (section.has("resources") && pool.values.expiry == shm::ExpiryMode::kLazy) {
         section.mistake("resources",
@@ -148,6 +152,7 @@ void check_either(Section& section, PoolSettings& pool, Mistakes& mistakes) {
     read_slot_attributes(section, pool, mistakes);
     values.slots = 0;  // they are compared with no limit
     read_worker_keys(section, pool);
+    read_elastic(section, values, kManyRows);
 }
 
 PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
@@ -350,6 +355,7 @@ Allowance read_allowance(Section& section,
     }
     read_names(section, "pools", allowance.pools, mistakes);
     read_names(section, "offers", allowance.offers, mistakes);
+    read_names(section, "provisions", allowance.provisions, mistakes);
     uint32_t priority = 1U << 30;
     section.count("priority_max", priority, 0, priority);
     if (section.has("priority_max")) allowance.priority_max = static_cast<int32_t>(priority);
@@ -459,6 +465,7 @@ void read_top(const toml::table& table,
     read_limits(top, config, mistakes);
     read_pools(top, config, mistakes);
     read_sets(top, there, config, mistakes);
+    read_types(top, config, mistakes);
     read_accounts(top, config, mistakes);
     read_account_default(top, config, mistakes);
     read_policy(top, config, mistakes);

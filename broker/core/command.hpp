@@ -24,6 +24,7 @@
 namespace dibs::core {
 
 using Key = std::array<uint8_t, 16>;
+using OrderToken = std::array<uint8_t, 16>;
 
 struct SessionOpen {
     uint32_t uid = 0;
@@ -225,6 +226,10 @@ using CommandRef = std::variant<const PoolConfig*,
                                 const Unassign*,
                                 const UpdateClaim*,
                                 const Touch*,
-                                const HolderDied*>;
+                                const HolderDied*,
+                                const TypeConfig*,
+                                const DeleteType*,
+                                const Provide*,
+                                const Provisioned*>;
 
 }  // namespace dibs::core

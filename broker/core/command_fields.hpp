@@ -48,6 +48,17 @@ void each_field(Of<PoolConfig>, const auto& visit) {
     visit("quantum_ns", &PoolConfig::quantum_ns);
     visit("park", &PoolConfig::park);
     visit("vector", &PoolConfig::vector);
+    visit("workers_max", &PoolConfig::workers_max);
+    visit("workers_min", &PoolConfig::workers_min);
+    visit("spare", &PoolConfig::spare);
+    visit("quota_estimate", &PoolConfig::quota_estimate);
+    visit("creates_max", &PoolConfig::creates_max);
+    visit("create_throttle_ns", &PoolConfig::create_throttle_ns);
+    visit("quiet_ns", &PoolConfig::quiet_ns);
+    visit("quota_error_ns", &PoolConfig::quota_error_ns);
+    visit("capacity_error_ns", &PoolConfig::capacity_error_ns);
+    visit("idle_timeout_ns", &PoolConfig::idle_timeout_ns);
+    visit("boot_timeout_ns", &PoolConfig::boot_timeout_ns);
 }
 
 void each_field(Of<Amount>, const auto& visit) {
@@ -211,6 +222,8 @@ void each_field(Of<Announce>, const auto& visit) {
     visit("refusal", &Announce::refusal);
     visit("vector", &Announce::resources);
     visit("parts", &Announce::parts);
+    visit("order", &Announce::order);
+    visit("type", &Announce::type);
 }
 
 void each_field(Of<WorkerWord>, const auto& visit) {
@@ -284,6 +297,38 @@ void each_field(Of<UpdateClaim>, const auto& visit) {
     visit("priority", &UpdateClaim::priority);
     visit("event_ns", &UpdateClaim::event_ns);
     visit("user_data", &UpdateClaim::user_data);
+}
+
+void each_field(Of<TypeConfig>, const auto& visit) {
+    visit("name", &TypeConfig::name);
+    visit("pool", &TypeConfig::pool);
+    visit("cost", &TypeConfig::cost);
+    visit("provider_type", &TypeConfig::provider_type);
+    visit("preemptible", &TypeConfig::preemptible);
+    visit("quota_group", &TypeConfig::quota_group);
+}
+
+void each_field(Of<DeleteType>, const auto& visit) {
+    visit("name", &DeleteType::name);
+    visit("pool", &DeleteType::pool);
+}
+
+void each_field(Of<Provide>, const auto& visit) {
+    visit("session", &Provide::session);
+    visit("pool", &Provide::pool);
+    visit("type", &Provide::type);
+    visit("tag", &Provide::tag);
+    visit("on", &Provide::on);
+    visit("user_data", &Provide::user_data);
+}
+
+void each_field(Of<Provisioned>, const auto& visit) {
+    visit("session", &Provisioned::session);
+    visit("slot", &Provisioned::slot);
+    visit("answer", &Provisioned::answer);
+    visit("scope", &Provisioned::scope);
+    visit("quota_group", &Provisioned::quota_group);
+    visit("user_data", &Provisioned::user_data);
 }
 
 }  // namespace dibs::core

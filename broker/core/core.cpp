@@ -55,6 +55,7 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
       Crowds(Store::state),
       Matcher(Store::state),
       Vectors(Store::state),
+      Provisioning(Store::state),
       Explainer(Store::state),
       Reports(Store::state) {
     fresh.reserve(Turn::kFreshMax);
@@ -135,6 +136,7 @@ TimeNs Core::next_turn() const {
 
 TimeNs Core::next_due() const {
     TimeNs due = parts_->timers.empty() ? kNever : parts_->timers.first().due_ns;
+    due = std::min(due, parts_->Provisioning::next_due());
     if (!parts_->kept_slots.empty()) due = std::min(due, parts_->kept_slots.first().due_ns);
     return parts_->book ? std::min(due, parts_->next_forgotten()) : due;
 }
@@ -263,6 +265,29 @@ void Core::apply(const UpdateClaim& update) {
     parts_->apply(update);
 }
 
+bool Core::set_type(const TypeConfig& config, std::string* why) {
+    const bool set = parts_->set_type(config, why);
+    if (set) say(tap_, config);
+    return set;
+}
+shm::Reason Core::apply(const DeleteType& deleted) {
+    const shm::Reason reason = parts_->delete_type(deleted);
+    if (reason == shm::Reason::kOk) say(tap_, deleted);
+    return reason;
+}
+void Core::apply(const Provide& provide) {
+    say(tap_, provide);
+    parts_->apply(provide);
+}
+void Core::apply(const Provisioned& provisioned) {
+    say(tap_, provisioned);
+    parts_->apply(provisioned);
+}
+
+void Core::keep_token(SlotId order, const OrderToken& token, uint32_t uid) {
+    parts_->keep_token(row_of(order), token, uid);
+}
+
 std::span<const Decision> Core::decisions() const {
     return parts_->decisions;
 }
@@ -322,12 +347,7 @@ bool Core::stores_owed() const {
 }
 
 uint32_t Core::find_pool(std::string_view name) const {
-    for (uint32_t row = 0; row < pools(); ++row) {
-        if (pool_lives(row) && std::string_view{pool(row).name, pool(row).name_size} == name) {
-            return row;
-        }
-    }
-    return kNoRow;
+    return parts_->pool_named(name);
 }
 
 uint32_t Core::pools() const {
@@ -373,49 +393,6 @@ uint32_t Core::leases_max() const {
 uint32_t Core::fresh_claims(uint32_t uid) const {
     return parts_->fresh_claims(uid);
 }
-Core::Room Core::room(shm::Table table) const {
-    const State& state = parts_->state;
-    const shm::CountersRow& counters = *state.counters;
-    switch (table) {
-        case shm::Table::kSlots:
-            return {state.slots.size(), counters.slots_free};
-        case shm::Table::kClaims:
-            return {state.claims.size(), counters.claims_free};
-        case shm::Table::kLeases:
-            return {state.leases.size(), counters.leases_free};
-        case shm::Table::kLabelSets: {
-            const uint32_t sets = state.label_sets.size();
-            return {sets, parts_->book ? parts_->book->labels.unused() : sets};
-        }
-        case shm::Table::kArena:
-            return {state.arena.size(), counters.arena_free + counters.arena_freed};
-        default:
-            return {0, 0};
-    }
-}
-
-uint32_t Core::held(SessionId session, shm::Table table) const {
-    const shm::SessionRow& row = parts_->state.sessions[session];
-    switch (table) {
-        case shm::Table::kSlots:
-            return row.slots;
-        case shm::Table::kClaims:  // those that run in a pool by account keep theirs
-            return row.claims + row.leases;
-        case shm::Table::kLeases:
-            return row.leases;
-        case shm::Table::kLabelSets:
-            return row.claims + row.leases + row.slots;
-        case shm::Table::kArena:
-            return parts_->arena_held[session];
-        default:
-            return 0;
-    }
-}
-
-bool Core::knows_labels(std::span<const std::string_view> labels) const {
-    return parts_->book != nullptr && parts_->book->labels.known(labels);
-}
-
 const shm::CountersRow& Core::counters() const {
     return *parts_->state.counters;
 }

@@ -118,6 +118,13 @@ class Core {
     void apply(const Pull& pull);
     void apply(const Unassign& unassign);
     void apply(const UpdateClaim& update);
+    bool set_type(const TypeConfig& config, std::string* why);  // as set_account()
+    shm::Reason apply(const DeleteType& deleted);  // kOk, kUnknownPool, kNotFound, kState
+    void apply(const Provide& provide);
+    void apply(const Provisioned& provisioned);
+    // What the worker of an order must know, and whose it must be: kept with the order in the turn
+    // that decides kCreate. The core decides nothing by it.
+    void keep_token(SlotId order, const OrderToken& token, uint32_t uid);
 
     // From the next command on; null = no tap. Call it between turns; the tap must outlive the
     // core, or be removed.
@@ -253,16 +260,9 @@ class Core {
     [[nodiscard]] std::span<const uint32_t> lapsing() const;
     // Copies an arena chain's bytes to `out` (at least `size` bytes).
     void copy_chain(uint32_t chain, uint32_t size, std::byte* out) const;
-    // Where the grants of leases lie in their sessions' DOWN, by row, for leases that existed when
-    // this core began: so a takeover need not read a table that no cache holds a second time. Call
-    // it once.
-    struct HeldRoom {
-        uint32_t session;
-        uint32_t first;  // line
-        uint32_t lines;
-        uint16_t pool;
-        uint16_t tag;
-    };
+    // Of the leases that existed when this core began: so a takeover need not read a table that no
+    // cache holds a second time. Call it once.
+    using HeldRoom = core::HeldRoom;
     [[nodiscard]] std::vector<HeldRoom> take_held_rooms();
     // Of a claim row in use.
     [[nodiscard]] Explanation explain(uint32_t claim) const;

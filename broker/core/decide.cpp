@@ -54,10 +54,10 @@ void Turn::run_timer(const Timer& timer) {
 void Core::decide() {
     Parts& parts = *parts_;
     // Each step is taken up again in the next turn if the log nears its end.
-    parts.cut =
-        !((!parts.book || parts.go_on_pulling()) && parts.bury_the_dying() &&
-          parts.go_on_draining() && parts.grow_pools() && parts.shrink_pools() &&
-          parts.run_timers() && (!parts.forgetting || parts.forget_workers()) && parts.pass());
+    parts.cut = !((!parts.book || parts.go_on_pulling()) && parts.bury_the_dying() &&
+                  parts.go_on_draining() && parts.grow_pools() && parts.shrink_pools() &&
+                  parts.run_timers() && parts.run_due() &&
+                  (!parts.forgetting || parts.forget_workers()) && parts.pass());
     if (parts.cut) return parts.settle_fresh();
     parts.passes_again = !parts.dirty.empty();
     parts.impatient.clear();

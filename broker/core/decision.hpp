@@ -38,6 +38,8 @@ enum class DecisionKind : uint8_t {
     kPreempt,     // claim takes the slot of holder_claim, whose run has cost decided_amounts()
     kRefund,      // of that cost to holder_claim's account; is_void: it is gone
     kPulled,      // to a worker that asks: claim (0 = none), and holder_claim, which it is to abort
+    kCreate,      // to a provisioner: make a worker of the type for this order (id, slot_number)
+    kStop,        // to a provisioner: stop this worker, which it has made
 };
 
 struct Decision {
@@ -55,6 +57,7 @@ struct Decision {
     uint64_t value = 0;
     uint32_t round = 0;
     AccountId account = {};
+    TypeId type = {};
     uint32_t hit_permille = 0;  // grants in the turn of their claim
     uint32_t slot_number = 0;   // within the pool
     // Place in Core::decided_slots(), or of costs; kAnswer: index in the grant.
@@ -97,6 +100,15 @@ struct Revival {
     size_t place;  // the decision that comes next
     SessionId session;
     uint32_t generation;  // of the lease
+    uint16_t tag;
+};
+
+// Where the grant of a lease lies in its session's DOWN, by row.
+struct HeldRoom {
+    uint32_t session;
+    uint32_t first;  // line
+    uint32_t lines;
+    uint16_t pool;
     uint16_t tag;
 };
 

@@ -113,6 +113,13 @@ void each_worker_field(DecisionKind kind, const auto& visit) {
         visit("pool", &D::pool, Form::kName);
         untold(&D::user_data, &D::id);
     };
+    const auto order = [&] {
+        visit("session", &D::session, Form::kName);
+        visit("pool", &D::pool, Form::kName);
+        visit("type", &D::type, Form::kName);
+        visit("worker", &D::slot_number, Form::kSlot);
+        untold(&D::id);
+    };
     switch (kind) {
         case DecisionKind::kAnnounced:
             slot("slot");
@@ -138,6 +145,9 @@ void each_worker_field(DecisionKind kind, const auto& visit) {
             visit("claim", &D::claim, Form::kName);
             visit("provision", &D::provision, Form::kTruth);
             return visit("abort", &D::holder_claim, Form::kName);
+        case DecisionKind::kCreate:
+        case DecisionKind::kStop:
+            return order();
         default:
             return;
     }

@@ -48,6 +48,7 @@ bool operator<=>(One, Other) = delete;
 using SessionId = Id<struct OfSession, uint32_t, shm::kNoRow>;
 using PoolId = Id<struct OfPool, uint32_t, shm::kNoRow>;
 using AccountId = Id<struct OfAccount, uint32_t, shm::kNoRow>;
+using TypeId = Id<struct OfType, uint32_t, shm::kNoRow>;
 // The row and its generation: row_id().
 using LeaseId = Id<struct OfLease, uint64_t, shm::kNever>;
 using SlotId = Id<struct OfSlot, uint64_t, shm::kNever>;

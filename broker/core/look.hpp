@@ -3,9 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "broker/core/core.hpp"
@@ -29,6 +31,31 @@ class Look {
     [[nodiscard]] static const EndedLease* ended_lease(const Core& core,
                                                        LeaseId id,
                                                        uint64_t number);
+    // Where workers_max is 0 the pool is not elastic.
+    [[nodiscard]] static const shm::ElasticRow& elastic(const Core& core, PoolId pool);
+    [[nodiscard]] static const shm::TypeRow& type(const Core& core, TypeId row);
+    // A row, or kNoRow.
+    // May a worker of this user hand the token of the order back now?
+    [[nodiscard]] static bool opens_order(const Core& core,
+                                          SlotId order,
+                                          const OrderToken& token,
+                                          uint32_t uid);
+    [[nodiscard]] static uint32_t find_type(const Core& core, PoolId pool, std::string_view name);
+    struct OfElastic {
+        bool at_quota = false;
+        uint32_t headroom = 0;  // workers that may be made below the limit and the quota
+    };
+    [[nodiscard]] static OfElastic of_elastic(const Core& core, PoolId pool);
+    // Of a type: `workers` that are unknown, booting (ordered, recovering), idle, running, stopping
+    // (drained).
+    struct OfType {
+        uint32_t unallocated = 0;
+        uint32_t creating = 0;  // orders without an answer
+        bool at_quota = false;  // its pool
+        bool at_capacity = false;
+        std::array<uint32_t, 5> workers = {};
+    };
+    [[nodiscard]] static OfType of_type(const Core& core, TypeId type);
     // What its claim brought for who inspects.
     [[nodiscard]] static std::string meta_of_claim(const Core& core, uint32_t claim);
     [[nodiscard]] static std::string meta_of_lease(const Core& core, uint32_t lease);

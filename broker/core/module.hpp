@@ -30,6 +30,7 @@ struct Matcher;
 struct Parking;
 struct Pools;
 struct Preemption;
+struct Provisioning;
 struct Reports;
 struct Sessions;
 struct Slots;
@@ -87,6 +88,8 @@ struct Module {
     [[nodiscard]] const Ledger& ledger() const { return other<Ledger>(); }
     Preemption& preemption() { return other<Preemption>(); }
     [[nodiscard]] const Preemption& preemption() const { return other<Preemption>(); }
+    Provisioning& provisioning() { return other<Provisioning>(); }
+    [[nodiscard]] const Provisioning& provisioning() const { return other<Provisioning>(); }
     Crowds& crowds() { return other<Crowds>(); }
     [[nodiscard]] const Crowds& crowds() const { return other<Crowds>(); }
     Matcher& matcher() { return other<Matcher>(); }

@@ -16,6 +16,7 @@
 #include "broker/core/match/explainer.hpp"
 #include "broker/core/match/matcher.hpp"
 #include "broker/core/match/vectors.hpp"
+#include "broker/core/provision/provisioning.hpp"
 #include "broker/core/rules/claims.hpp"
 #include "broker/core/rules/leases.hpp"
 #include "broker/core/rules/pools.hpp"
@@ -44,6 +45,7 @@ struct Core::Parts : Store,
                      Crowds,
                      Matcher,
                      Vectors,
+                     Provisioning,
                      Explainer,
                      Reports {
     // Takes back an uncommitted turn. Nothing is derived yet.
@@ -52,6 +54,7 @@ struct Core::Parts : Store,
     using Claims::apply;
     using Leases::apply;
     using Parking::apply;
+    using Provisioning::apply;
     using Reports::apply;
     using Store::arena;
     using Store::book;

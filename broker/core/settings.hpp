@@ -68,6 +68,35 @@ struct PoolConfig {
     bool park = false;  // worker pools: a use needs no reset of the worker, so parking is allowed
     // Of each slot of a counted pool that is not ordered by account: claims may want a part of it.
     std::span<const Amount> vector = {};
+    // Elastic pools: of workers, ordered by priority, whose workers a provisioner makes and stops
+    // as claims need them. A time-out of kNever never comes.
+    uint32_t workers_max = 0;     // 0: it is not elastic, and the rest means nothing
+    uint32_t workers_min = 0;     // so many are there without claims, too
+    uint32_t spare = 0;           // unallocated workers beyond what locked claims need
+    uint32_t quota_estimate = 0;  // where the limit begins; 0 = at workers_max
+    uint32_t creates_max = 1;     // orders without an answer at a time; 0 = any number
+    TimeNs create_throttle_ns = 5'000'000'000;  // pause where that is met, or at an overload
+    TimeNs quiet_ns = 60'000'000'000;           // from an overload until the limit grows again
+    TimeNs quota_error_ns = 60'000'000'000;     // at quota for so long, if there is no worker
+    TimeNs capacity_error_ns = 60'000'000'000;  // at capacity for so long
+    TimeNs idle_timeout_ns = 60'000'000'000;    // an idle worker that was made is stopped
+    TimeNs boot_timeout_ns = 600'000'000'000;   // an order that no worker announces has failed
+};
+
+// A type of workers of an elastic pool, made or changed. Names are of the pool and the type.
+struct TypeConfig {
+    std::string_view name;
+    std::string_view pool;
+    uint64_t cost = 1;                    // at least 1
+    std::string_view provider_type = {};  // empty: the type is its own, where capacity is meant
+    bool preemptible = false;
+    std::string_view quota_group = {};  // empty: none
+};
+
+// Refused (state) while a worker or an order of it is there.
+struct DeleteType {
+    std::string_view name;
+    std::string_view pool;
 };
 
 // Money in micro-units: one slot costs one per microsecond. Missing entries are 0.

@@ -28,6 +28,11 @@ struct Announce {
     uint32_t room = shm::kNoRow;  // where assignments go; opaque to the core
     uint64_t user_data = 0;
     shm::Reason refusal = shm::Reason::kOk;
+    // Elastic pools. The order whose worker it is: its slot becomes this one, and its type this
+    // worker's. An order that is not there (any more), or another pool's, is none. A worker without
+    // one may say its type; one that its pool does not have is not found.
+    SlotId order = {};
+    std::string_view type = {};
 };
 
 // What a worker says of one of its slots.
@@ -42,6 +47,38 @@ struct WorkerWord {
     int64_t code = 0;    // kRefuse
     uint64_t user_data = 0;
     std::span<const uint8_t> answer = {};  // kConfirm, kDone
+};
+
+// A session takes the role of provisioner of a type, or gives it up. Results: unknown_pool;
+// not_found: no such type; name_in_use: another session has the role; not_holder: it gives up what
+// it does not have.
+struct Provide {
+    SessionId session = 0;
+    PoolId pool = 0;
+    std::string_view type = {};
+    uint32_t tag = 0;  // the provisioner's own number of the type; opaque to the core
+    bool on = true;
+    uint64_t user_data = 0;
+};
+
+// A provisioner answers: of an order that it was asked for (kCreate), or of a worker that it was
+// told to stop (kStop). Results: not_found: no order's slot; not_holder: of a type that this
+// session does not provide; state: of a worker that has come, at quota or capacity.
+struct Provisioned {
+    enum class Answer : uint8_t { kCreated, kStopped, kQuota, kCapacity, kOverload, kFailed };
+    // Of kCapacity: what is at capacity, of the order's pool. The order's type is in any case, or
+    // it would be ordered again at once.
+    enum class Scope : uint8_t {
+        kEverything,  // all its types
+        kQuotaGroup,  // those of the named group; unnamed: of the group of the order's type
+        kType,        // those of the same provider_type, and preemptible or not as the order's
+    };
+    SessionId session = 0;
+    SlotId slot = {};
+    Answer answer = Answer::kCreated;
+    Scope scope = Scope::kType;
+    std::string_view quota_group = {};
+    uint64_t user_data = 0;
 };
 
 // A report on a worker from outside, with the time of its observation. `pool` is ordered by

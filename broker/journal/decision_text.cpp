@@ -14,25 +14,10 @@ using core::Form;
 using Numbers = std::span<const uint32_t>;
 
 // In the order of DecisionKind.
-constexpr std::string_view kKinds[] = {"result",
-                                       "announced",
-                                       "assign",
-                                       "revoke",
-                                       "answer",
-                                       "grant",
-                                       "end",
-                                       "adopted",
-                                       "lease_grace",
-                                       "kill_holder",
-                                       "lease_end",
-                                       "slot_gone",
-                                       "demand",
-                                       "drained",
-                                       "promote",
-                                       "demote",
-                                       "preempt",
-                                       "refund",
-                                       "pulled"};
+constexpr std::string_view kKinds[] = {
+    "result",  "announced",   "assign",      "revoke",    "answer",    "grant",  "end",
+    "adopted", "lease_grace", "kill_holder", "lease_end", "slot_gone", "demand", "drained",
+    "promote", "demote",      "preempt",     "refund",    "pulled",    "create", "stop"};
 // From the lowest on.
 constexpr std::string_view kReasons[] = {
     "offer_expired",  "vector",       "unavailable", "adopted",      "ended",      "unkillable",
@@ -44,7 +29,7 @@ constexpr std::string_view kReasons[] = {
 constexpr std::string_view kOutcomes[] = {
     "none", "granted", "expired", "cancelled", "rejected", "broker_lost"};
 constexpr std::string_view kSlotStates[] = {
-    "free", "idle", "reserved", "leased", "recovering", "unknown", "shared"};
+    "free", "idle", "reserved", "leased", "recovering", "unknown", "shared", "ordered"};
 constexpr int kFirstReason = static_cast<int>(shm::Reason::kOfferExpired);
 
 std::string_view word(std::span<const std::string_view> words, int64_t at) {
@@ -88,6 +73,7 @@ class Text {
     [[nodiscard]] std::string name_of(core::PoolId row) const { return names_.pool(row); }
     [[nodiscard]] std::string name_of(core::SessionId row) const { return names_.session(row); }
     [[nodiscard]] std::string name_of(core::AccountId row) const { return names_.account(row); }
+    [[nodiscard]] std::string name_of(core::TypeId row) const { return names_.type(row); }
     [[nodiscard]] std::string name_of(core::ClaimNumber claim) const { return names_.claim(claim); }
     void write_name(std::string_view name, core::AnyId auto id) {
         if (!id.is_none()) json_.text(name, name_of(id));
@@ -243,6 +229,10 @@ std::string NameTables::claim(core::ClaimNumber number) const {
 
 std::string NameTables::account(core::AccountId row) const {
     return by_row(accounts, row);
+}
+
+std::string NameTables::type(core::TypeId row) const {
+    return by_row(types, row);
 }
 
 std::string decision_text(const Decision& decision,

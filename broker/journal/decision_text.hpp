@@ -37,11 +37,13 @@ struct NameTables {
     std::vector<Operation> operations;                           // by user_data
     std::vector<std::string> accounts;                           // by row
     std::map<uint32_t, std::vector<std::string>> resources;      // by pool row
+    std::vector<std::string> types;                              // by row
 
     [[nodiscard]] std::string pool(core::PoolId row) const;
     [[nodiscard]] std::string session(core::SessionId row) const;
     [[nodiscard]] std::string claim(core::ClaimNumber number) const;
     [[nodiscard]] std::string account(core::AccountId row) const;
+    [[nodiscard]] std::string type(core::TypeId row) const;
 };
 
 // `amounts`: the cost of a kPreempt or kRefund, or what a

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "broker/core/command_fields.hpp"
+#include "broker/journal/decision_text.hpp"
 #include "broker/journal/field_place.hpp"
 #include "broker/journal/journal_error.hpp"
 #include "broker/journal/journal_texts.hpp"
@@ -141,6 +142,18 @@ void apply(Core& core, const core::AccountConfig& account) {
     if (!core.set_account(account, &why)) throw JournalError(why);
 }
 
+void apply(Core& core, const core::TypeConfig& type) {
+    std::string why;
+    if (!core.set_type(type, &why)) throw JournalError(why);
+}
+
+void apply(Core& core, const core::DeleteType& command) {
+    const shm::Reason reason = core.apply(command);
+    if (reason == shm::Reason::kOk) return;
+    throw JournalError("type " + json_string(std::string(command.name)) + ": " +
+                       std::string(reason_word(reason)));
+}
+
 void apply(Core& core, const core::DeleteAccount& command) {
     core.delete_account(command.account);
 }
@@ -222,6 +235,12 @@ void give(Core& core, const journal::Account& account) {
 }
 void give(Core& core, const journal::AccountName& deleted) {
     give_as<core::DeleteAccount>(core, deleted);
+}
+void give(Core& core, const journal::Type& type) {
+    give_as<core::TypeConfig>(core, type);
+}
+void give(Core& core, const journal::DeletedType& deleted) {
+    give_as<core::DeleteType>(core, deleted);
 }
 void give(Core& core, const journal::Balance& balance) {
     give_as<core::ResetBalance>(core, balance);

@@ -18,5 +18,7 @@ void give(core::Core& core, const journal::Pool& pool);
 void give(core::Core& core, const journal::Account& account);
 void give(core::Core& core, const journal::AccountName& deleted);
 void give(core::Core& core, const journal::Balance& balance);
+void give(core::Core& core, const journal::Type& type);
+void give(core::Core& core, const journal::DeletedType& deleted);
 
 }  // namespace dibs::ctl

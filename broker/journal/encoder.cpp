@@ -25,7 +25,7 @@ using flatbuffers::Offset;
 using flatbuffers::uoffset_t;
 using journal::Line;
 
-constexpr size_t kFieldsMax = 32;
+constexpr size_t kFieldsMax = 48;
 
 // Writes what a table only refers to first, each with its overload of part(); 0 = nothing to write.
 class Packer {

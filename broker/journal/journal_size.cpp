@@ -36,9 +36,10 @@ void count_labels(core::Limits& needed, const journal::Line& line) {
 void count(core::Limits& needed, const journal::Line& line, size_t size) {
     if (line.pool() != nullptr) {
         add(needed.pools, 1);
-        add(needed.slots, line.pool()->slots());
+        add(needed.slots, uint64_t{line.pool()->slots()} + line.pool()->workers_max());
     }
     if (line.session() != nullptr) add(needed.sessions, 1);
+    if (line.type() != nullptr) add(needed.types, 1);
     if (line.announce() != nullptr || line.report() != nullptr) add(needed.slots, 1);
     if (line.pull() != nullptr) add(needed.slots, line.pull()->workers()->size());
     if (line.account() != nullptr) add(needed.accounts, 1);
@@ -89,8 +90,9 @@ core::Limits limits_of(JournalReader& journal, uint64_t memory_max) {
                         .log_images = kLogImages,
                         .log_stores = kLogStores,
                         .accounts = 1,
-                        .label_sets = 1};
-    core::Limits given{0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+                        .label_sets = 1,
+                        .types = 1};
+    core::Limits given{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     uint32_t too_many = 0;  // the first line that is one too many
     uint64_t size = 0;
     try {

@@ -136,6 +136,10 @@ void NameMap::name_account(core::AccountId row, const std::string& name) {
     set_at(names_.accounts, row, name);
 }
 
+void NameMap::name_type(core::TypeId row, const std::string& name) {
+    set_at(names_.types, row, name);
+}
+
 void NameMap::learn_worker(const std::string& name,
                            core::PoolId pool,
                            uint32_t number,
@@ -163,10 +167,16 @@ void NameMap::learn(const core::Decision& decision) {
         case DecisionKind::kAnnounced: {
             Slot& slot = slots_[names_.operations.at(decision.user_data).name];
             slot.id = decision.id;
+            if (const auto order = slot_by_id_.find(decision.id); order != slot_by_id_.end()) {
+                slot.provisioner = slots_[order->second].provisioner;
+            }
             slot_by_id_[decision.id] = slot.name;
             names_.slots[{decision.pool, decision.slot_number}] = slot.name;
             break;
         }
+        case DecisionKind::kCreate:
+            add_order(decision);
+            break;
         case DecisionKind::kAssign:
             if (const auto slot = slot_by_id_.find(decision.id); slot != slot_by_id_.end()) {
                 slots_[slot->second].round = decision.round;
@@ -193,6 +203,16 @@ void NameMap::learn(const core::Decision& decision) {
         default:
             break;
     }
+}
+
+// Named by its type and its number, until its worker announces it by another name.
+void NameMap::add_order(const core::Decision& created) {
+    const std::string name = names_.type(created.type) + "/" + std::to_string(created.slot_number);
+    Slot& order = add_slot(name, {});
+    order.id = created.id;
+    order.provisioner = names_.session(created.session);
+    slot_by_id_[created.id] = name;
+    names_.slots[{created.pool, created.slot_number}] = name;
 }
 
 // Named by its slot and the claim that it is reserved for first.

@@ -40,8 +40,9 @@ class NameMap {
     struct Slot {
         std::string name;
         std::string session;
-        core::SlotId id = {};  // once announced
-        uint32_t round = 0;    // of its last assignment
+        core::SlotId id = {};          // once announced
+        uint32_t round = 0;            // of its last assignment
+        std::string provisioner = {};  // the session that was asked for it
     };
 
     // The name must be new: JournalError otherwise. A session's name is free again when it died.
@@ -78,6 +79,7 @@ class NameMap {
     [[nodiscard]] const NameTables& names() const { return names_; }
     void name_pool(core::PoolId row, const std::string& name);
     void name_account(core::AccountId row, const std::string& name);
+    void name_type(core::TypeId row, const std::string& name);
     void name_resources(core::PoolId row, const std::vector<core::Resource>& resources) {
         names_.resources[row].clear();
         for (const core::Resource& resource : resources)
@@ -87,6 +89,7 @@ class NameMap {
     void learn_worker(const std::string& name, core::PoolId pool, uint32_t number, core::SlotId id);
 
   private:
+    void add_order(const core::Decision& created);
     void add_part(const core::Decision& assigned);
     void move_claim(const core::Decision& adopted);
     void free_tag(Claim& claim);

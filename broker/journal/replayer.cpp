@@ -121,6 +121,10 @@ void Replayer::apply(const journal::Line& line) {
     if (line.pull() != nullptr) apply(*line.pull());
     if (line.unassign() != nullptr) apply(*line.unassign());
     if (line.update_claim() != nullptr) apply(*line.update_claim());
+    if (line.type() != nullptr) give(*core_, *line.type());
+    if (line.delete_type() != nullptr) give(*core_, *line.delete_type());
+    if (line.provide() != nullptr) apply(*line.provide());
+    if (line.provisioned() != nullptr) apply(*line.provisioned());
     collect();
     if (core_->turn_full()) {
         throw JournalError("the turn holds more than its undo log can take back: close it earlier");
@@ -171,8 +175,9 @@ void Replayer::collect() {
         numbers.clear();
         for (const core::DecidedSlot& slot : core_->decided_slots(decision))
             numbers.push_back(slot.number);
-        if (!recording_) map_.learn(decision);
         learn_account(decision);
+        learn_type(decision);
+        if (!recording_) map_.learn(decision);
         std::span<const int64_t> amounts;
         const bool has_parts = decision.resources_count != 0;
         if (has_parts || core::lists(decision.kind, core::Form::kCost)) {
@@ -400,6 +405,9 @@ void Replayer::apply(const journal::Announce& announce) {
         .ready = announce.ready(),
         .user_data = operation,
         .refusal = reason_of(announce.refusal()),
+        .order =
+            announce.order() == nullptr ? core::SlotId{} : map_.slot(announce.order()->str()).id,
+        .type = view(announce.type()),
     });
 }
 

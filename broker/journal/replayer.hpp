@@ -93,11 +93,14 @@ class Replayer {
     void apply(const journal::Pull& pull);
     void apply(const journal::Unassign& unassign);
     void apply(const journal::UpdateClaim& update);
+    void apply(const journal::Provide& provide);
+    void apply(const journal::Provisioned& provisioned);
     // The number of a named claim that may be unknown; 0 = it never was.
     [[nodiscard]] core::ClaimNumber number_of(const flatbuffers::String* claim) const;
     void learn_pool(const journal::Pool& pool);
     void learn_worker(core::PoolId pool, std::string_view worker);
     void learn_account(const core::Decision& decision);
+    void learn_type(const core::Decision& decision);
 
     // The row of a pool; kNoRow for an unknown one: the scheduler rejects it.
     [[nodiscard]] core::PoolId pool_row(const flatbuffers::String* name) const;

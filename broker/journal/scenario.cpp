@@ -87,6 +87,8 @@ void Scenario::expect(const journal::Line& line) {
     } else if (const auto* worker = line.expect_worker(); worker != nullptr) {
         expect_row("expect_worker",
                    worker_text(core, map, worker->pool()->str(), worker->worker()->str()));
+    } else if (const auto* type = line.expect_type(); type != nullptr) {
+        expect_row("expect_type", type_text(core, type->pool()->str(), type->type()->str()));
     } else if (const auto* offers = line.expect_offers(); offers != nullptr) {
         expect_row("expect_offers", offers_text(core, *offers));
     }
@@ -100,7 +102,8 @@ bool is_expectation(const journal::Line& line) {
            line.expect_pool() != nullptr || line.expect_slot() != nullptr ||
            line.expect_claim() != nullptr || line.expect_lease() != nullptr ||
            line.expect_session() != nullptr || line.expect_account() != nullptr ||
-           line.expect_worker() != nullptr || line.expect_offers() != nullptr;
+           line.expect_worker() != nullptr || line.expect_offers() != nullptr ||
+           line.expect_type() != nullptr;
 }
 
 uint64_t check_scenario(JournalReader& journal, uint64_t memory_max) {

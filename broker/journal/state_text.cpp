@@ -85,6 +85,7 @@ std::string pool_line(const Core& core, const NameTables& names, uint32_t row) {
     json.number("unqualified", pool.unqualified_total);
     json.number("kills", pool.kills_total);
     json.number("kills_failed", pool.kills_failed_total);
+    write_elastic(json, core, row);
     if (pool.resources_count != 0) {
         json.number("shared", pool.shared);
         json.number("parts", pool.parts);
@@ -129,10 +130,11 @@ bool by_account(const Core& core, uint32_t pool) {
     return core.pool(pool).order == shm::PoolOrder::kAccount;
 }
 
-std::string_view claim_state_word(shm::ClaimState state) {
-    if (state == shm::ClaimState::kReserved) return "confirming";
-    if (state == shm::ClaimState::kRunning) return "running";
-    return state == shm::ClaimState::kPromised ? "promised" : "waiting";
+std::string_view claim_state_word(const shm::ClaimRow& claim) {
+    if (claim.state == shm::ClaimState::kReserved) return "confirming";
+    if (claim.state == shm::ClaimState::kRunning) return "running";
+    if ((claim.flags & shm::ClaimFlag::kLocked) != 0) return "locked";
+    return claim.state == shm::ClaimState::kPromised ? "promised" : "waiting";
 }
 
 std::string_view account_name(const Core& core, uint32_t row) {
@@ -219,7 +221,7 @@ std::string claim_line(const Core& core, const NameTables& names, uint32_t row) 
     json.text("claim", names.claim(claim.arrival));
     json.text("session", names.session(claim.session));
     json.text("pool", names.pool(claim.pool));
-    json.text("state", position == 0 ? "held" : claim_state_word(claim.state));
+    json.text("state", position == 0 ? "held" : claim_state_word(claim));
     json.number("number", claim.arrival);
     json.number("units", claim.units);
     json.number("confirmed", claim.confirmed);

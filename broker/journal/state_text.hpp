@@ -31,6 +31,9 @@ std::string worker_text(const core::Core& core,
                         const NameMap& map,
                         const std::string& pool,
                         const std::string& worker);
+std::string type_text(const core::Core& core, const std::string& pool, const std::string& type);
+// Of an elastic pool's row; of another's nothing.
+void write_elastic(JsonText& json, const core::Core& core, uint32_t pool);
 std::string session_text(const core::Core& core, const NameMap& map, const std::string& session);
 
 }  // namespace dibs::ctl

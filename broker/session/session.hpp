@@ -87,6 +87,7 @@ struct Session {
     bool draining = false;         // its process is dead; what it published is still read
     uint64_t drain_until = 0;      // draining: no entry from here on is a dead process's
     uint64_t careful_until = 0;    // entries below it are read one a turn
+    bool false_order = false;      // a worker of it has named one, and that has been told
     uint64_t unread_until = 0;     // while time stands still for it (broker/turn/clock_stop.hpp)
     shm::Reason end_reason = shm::Reason::kOk;
     core::TimeNs last_active_ns = 0;  // last turn in which it said something

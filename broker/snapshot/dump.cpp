@@ -114,6 +114,13 @@ class Dump {
         told->text = chain(row.text, row.text_size);
     }
 
+    static void tell(const shm::TypeRow& row, TypeT* told) {
+        each_field_of_type(row, *told, FromRow());
+    }
+    static void tell(const shm::ElasticRow& row, ElasticT* told) {
+        each_field_of_elastic(row, *told, FromRow());
+    }
+
     template <class Told, class Row, class InUse>
     auto rows(const Rows<Row>& rows, const InUse& in_use) {
         std::vector<Offset<typename Told::TableType>> places;
@@ -170,7 +177,7 @@ uint64_t Dump::size_at_most() const {
     const shm::CountersRow& counters = *state_.counters;
     const uint64_t rows =
         uint64_t{state_.pools.size()} + state_.sessions.size() + state_.accounts.size() +
-        state_.label_sets.size() +
+        state_.types.size() + state_.elastics.size() + state_.label_sets.size() +
         (state_.slots.size() - std::min(state_.slots.size(), counters.slots_free)) +
         (state_.claims.size() - std::min(state_.claims.size(), counters.claims_free)) +
         (state_.leases.size() - std::min(state_.leases.size(), counters.leases_free));
@@ -197,6 +204,11 @@ std::vector<uint8_t> Dump::write() {
     const auto sets = rows<LabelSetT>(state_.label_sets, [](uint32_t, const shm::LabelSetRow& set) {
         return set.references != 0;
     });
+    const auto types = rows<TypeT>(state_.types, live);
+    const auto elastics =
+        rows<ElasticT>(state_.elastics, [&](uint32_t row, const shm::ElasticRow& elastic) {
+            return row < counters.pools && elastic.workers_max != 0;
+        });
     const auto free_sessions =
         free_rows(state_.sessions, counters.sessions_free_head, counters.sessions_free);
     const auto free_slots = free_rows(state_.slots, counters.slots_free_head, counters.slots_free);
@@ -236,6 +248,9 @@ std::vector<uint8_t> Dump::write() {
     told.add_free_claims(free_claims);
     told.add_free_leases(free_leases);
     told.add_free_accounts(accounts_used);
+    told.add_types_max(state_.types.size());
+    told.add_types(types);
+    told.add_elastics(elastics);
     FinishSnapshotBuffer(builder_, told.Finish());
     const uint8_t* bytes = builder_.GetBufferPointer();
     return {bytes, bytes + builder_.GetSize()};

@@ -127,6 +127,10 @@ void each_field_of_slot(Row& row, Told& told, const Visit& visit) {
     visit(row.part_of, told.part_of);
     visit(row.parts, told.parts);
     visit(row.parts_max, told.parts_max);
+    visit(row.type, told.type);
+    visit(row.order, told.order);
+    visit(row.stop_told, told.stop_told);
+    visit(row.boot_until_ns, told.boot_until_ns);
     visit.text(row.name_size, row.name, told.name);
 }
 
@@ -216,6 +220,45 @@ void each_field_of_label_set(Row& row, Told& told, const Visit& visit) {
     visit(row.references, told.references);
     visit(row.hash, told.hash);
     visit(row.count, told.count);
+}
+
+template <class Row, class Told, class Visit>
+void each_field_of_type(Row& row, Told& told, const Visit& visit) {
+    visit(row.state, told.state);
+    visit(row.flags, told.flags);
+    visit(row.pool, told.pool);
+    visit(row.session, told.session);
+    visit(row.cost, told.cost);
+    visit(row.backoff_ns, told.backoff_ns);
+    visit(row.failed_until_ns, told.failed_until_ns);
+    visit(row.capacity_until_ns, told.capacity_until_ns);
+    visit.text(row.name_size, row.name, told.name);
+    visit.text(row.provider_type_size, row.provider_type, told.provider_type);
+    visit.text(row.quota_group_size, row.quota_group, told.quota_group);
+}
+
+template <class Row, class Told, class Visit>
+void each_field_of_elastic(Row& row, Told& told, const Visit& visit) {
+    visit(row.limit, told.limit);
+    visit(row.within_quota, told.within_quota);
+    visit(row.quota_below, told.quota_below);
+    visit(row.ordered, told.ordered);
+    visit(row.overload_ns, told.overload_ns);
+    visit(row.quota_until_ns, told.quota_until_ns);
+    visit(row.everything_until_ns, told.everything_until_ns);
+    visit(row.throttle_until_ns, told.throttle_until_ns);
+    visit(row.quiet_ns, told.quiet_ns);
+    visit(row.quota_error_ns, told.quota_error_ns);
+    visit(row.capacity_error_ns, told.capacity_error_ns);
+    visit(row.create_throttle_ns, told.create_throttle_ns);
+    visit(row.idle_timeout_ns, told.idle_timeout_ns);
+    visit(row.boot_timeout_ns, told.boot_timeout_ns);
+    visit(row.quota_estimate, told.quota_estimate);
+    visit(row.workers_max, told.workers_max);
+    visit(row.workers_min, told.workers_min);
+    visit(row.spare, told.spare);
+    visit(row.creates_max, told.creates_max);
+    visit(row.overloaded, told.overloaded);
 }
 
 }  // namespace dibs::snapshot

@@ -75,6 +75,8 @@ class Load {
         const auto leases = rows<LeaseT>("leases", snapshot_.leases(), state_.leases);
         const auto accounts = rows<AccountT>("accounts", snapshot_.accounts(), state_.accounts);
         rows<LabelSetT>("label_sets", snapshot_.label_sets(), state_.label_sets);
+        rows<TypeT>("types", snapshot_.types(), state_.types);
+        rows<ElasticT>("elastics", snapshot_.elastics(), state_.elastics);
         const Free free_sessions =
             free_rows("free_sessions", snapshot_.free_sessions(), state_.sessions, sessions);
         counters.sessions_free_head = free_sessions.head;
@@ -200,11 +202,19 @@ class Load {
         row.text_size = size32(told.text);
     }
 
+    static void take(const TypeT& told, shm::TypeRow& row) {
+        each_field_of_type(row, told, IntoRow());
+    }
+    static void take(const ElasticT& told, shm::ElasticRow& row) {
+        each_field_of_elastic(row, told, IntoRow());
+    }
+
     template <class Row>
     static bool in_use(const Row& row) {
         return static_cast<int>(row.state) != 0;
     }
     static bool in_use(const shm::LabelSetRow& row) { return row.references != 0; }
+    static bool in_use(const shm::ElasticRow& row) { return row.workers_max != 0; }
     // That of a deleted pool waits for its name.
     static bool in_use(const shm::PoolRow& row) { return row.name_size != 0; }
 
@@ -344,6 +354,7 @@ Loader::Loader(std::span<const uint8_t> bytes) {
                                  rows.leases,
                                  rows.accounts,
                                  rows.label_sets,
+                                 rows.types,
                                  rows.arena_blocks}) {
         refuse_unless(count != 0 && count != kNoRow, "a table has no rows, or too many");
     }
@@ -363,7 +374,8 @@ core::Limits Loader::limits() const {
             .log_images = snapshot_->log_images(),
             .log_stores = snapshot_->log_stores(),
             .accounts = snapshot_->accounts_max(),
-            .label_sets = snapshot_->label_sets_max()};
+            .label_sets = snapshot_->label_sets_max(),
+            .types = snapshot_->types_max()};
 }
 
 void Loader::fill(std::span<std::byte> state) const {

@@ -91,6 +91,9 @@ void Answers::stage_decision(const Decision& decision) {
             return assign(decision);
         case DecisionKind::kRevoke:
             return revoke(decision);
+        case DecisionKind::kCreate:
+        case DecisionKind::kStop:
+            return order(decision);
         case DecisionKind::kAnswer:
             return worker_answer(decision);
         case DecisionKind::kGrant:
@@ -104,11 +107,9 @@ void Answers::stage_decision(const Decision& decision) {
                 decision,
                 decision.value != 0 ? shm::LeaseEvent::kRequeued : shm::LeaseEvent::kEnded);
         case DecisionKind::kAdopted:
-            return adopt(decision, (&decision)[1]);  // the core's next decision names the previous
-                                                     // holder
+            return adopt(decision, (&decision)[1]);  // the next one names the previous holder
         case DecisionKind::kKill:
-            kills_ = true;
-            return;
+            return void(kills_ = true);
         case DecisionKind::kSlotGone:
         case DecisionKind::kDemand:
         case DecisionKind::kDrained:
@@ -167,60 +168,6 @@ void Answers::forget_answers(const shm::ClaimRow& claim) {
     if (room.first == shm::kNoRow) return;
     for (uint32_t i = 0; i < claim.units; ++i)
         grant_slot(*holder, room, i)->answer_size = 0;
-}
-
-void Answers::assign(const Decision& decision) {
-    Session* session = sessions_.at(decision.session);
-    const SlotRoom& room = operations_.assigned_room(row_of(decision.id));
-    if (session == nullptr || room.session != session) return;
-    Completion entry;
-    entry.kind = CompletionKind::kAssign;
-    entry.user_data = decision.user_data;
-    entry.id = decision.id;
-    entry.fence = decision.round;
-    entry.value = decision.slot_number;
-    entry.claim = decision.claim;
-    entry.data = room.first * static_cast<uint32_t>(shm::kLineSize);
-    entry.holder = copy_payload_of(decision, room);
-    const uint64_t behind = uint64_t{entry.data} + entry.holder;
-    if (decision.resources_count != 0) entry.tag = write_amounts(core_, decision, *session, behind);
-    if (decision.provision) {
-        const core::DecidedSlot slot{row_of(decision.id), decision.slot_number};
-        entry.value |= uint64_t{to_provision(decision.claim, std::span{&slot, 1})} << 32U;
-    }
-    complete(session, entry);
-}
-
-// Preferred labels that one of the slots lacks. Rare, so that the payload is read once more.
-uint32_t Answers::to_provision(uint64_t number, std::span<const core::DecidedSlot> slots) {
-    const uint32_t row = core_.find_claim(number);
-    if (row == shm::kNoRow) return 0;
-    const shm::ClaimRow& claim = core_.claim(row);
-    payload_.resize(claim.payload_size);
-    core_.copy_chain(
-        claim.payload, claim.payload_size, reinterpret_cast<std::byte*>(payload_.data()));
-    if (!reader_.read(payload_)) return 0;
-    uint32_t bits = 0;
-    for (const core::DecidedSlot& slot : slots)
-        bits |= reader_.lacking(core_.slot_labels(slot.row));
-    return bits;
-}
-
-// Tells a worker that its slot is revoked or will be.
-void Answers::revoke(const Decision& decision) {
-    const bool notice = decision.value != 0;
-    Completion entry;
-    entry.kind = notice ? CompletionKind::kNotice : CompletionKind::kRevoke;
-    entry.user_data = decision.user_data;
-    entry.id = decision.id;
-    entry.fence = decision.round;
-    entry.value = decision.slot_number;
-    if (notice) {
-        entry.value = decision.value - std::min(decision.value, core_.now());
-        entry.claim = decision.claim;
-        entry.data = decision.slot_number;
-    }
-    complete(sessions_.at(decision.session), entry);
 }
 
 // The worker's answer goes into its unit's region of the holder's room.

@@ -41,6 +41,7 @@ class Answers {
     void result(const core::Decision& decision);
     void assign(const core::Decision& decision);
     void revoke(const core::Decision& decision);
+    void order(const core::Decision& decision);
     void worker_answer(const core::Decision& decision);
     void write_grant(Session& session, const TagRoom& room, const core::Decision& decision);
     void tell_lease(Session* session, const core::Decision& decision, shm::Completion& entry);

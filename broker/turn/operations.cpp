@@ -38,6 +38,7 @@ uint8_t flags_of(Op op) {
         case Op::kDone:
             return OpFlag::kQuiet | OpFlag::kThenReady;
         case Op::kProtect:
+        case Op::kProvide:
             return OpFlag::kQuiet | OpFlag::kOn;
         default:
             return OpFlag::kQuiet;
@@ -45,7 +46,8 @@ uint8_t flags_of(Op op) {
 }
 
 bool carries_payload(Op op) {
-    return op == Op::kClaim || op == Op::kAnnounce || op == Op::kConfirm || op == Op::kDone;
+    return op == Op::kClaim || op == Op::kAnnounce || op == Op::kConfirm || op == Op::kDone ||
+           op == Op::kProvide || op == Op::kProvisioned;
 }
 
 bool single_choice(uint8_t flags) {
@@ -97,7 +99,7 @@ void Operations::apply(Session& session,
                        const shm::Submission& entry,
                        std::span<const uint8_t> payload) {
     if (entry.op == Op::kClaim) return claim(session, entry, payload);
-    if (entry.op > Op::kAdopt || (entry.flags & ~flags_of(entry.op)) != 0) {
+    if (entry.op > Op::kProvisioned || (entry.flags & ~flags_of(entry.op)) != 0) {
         return own_result(session, entry, Reason::kMalformed);
     }
     if (payload.size() != entry.payload_size || (!payload.empty() && !carries_payload(entry.op))) {
@@ -122,6 +124,10 @@ void Operations::apply(Session& session,
         case Op::kWithdraw:
         case Op::kProtect:
             return worker_word(session, entry, payload);
+        case Op::kProvide:
+            return provide(session, entry, payload);
+        case Op::kProvisioned:
+            return provisioned(session, entry, payload);
         default:  // kNop
             if (entry.id != 0) session.free_ended(entry.tag);
             return own_result(session, entry, Reason::kOk);

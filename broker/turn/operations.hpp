@@ -152,6 +152,11 @@ class Operations {
     void worker_word(Session& session,
                      const shm::Submission& entry,
                      std::span<const uint8_t> payload);
+    void provide(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
+    void provisioned(Session& session,
+                     const shm::Submission& entry,
+                     std::span<const uint8_t> payload);
+    [[nodiscard]] core::SlotId order_of(Session& session, const shm::Submission& entry) const;
     [[nodiscard]] bool hear_of_takes(const Session& session, const shm::Submission& entry);
     void want_lease_of(const Session& session, uint64_t slot);
     void own_result(Session& session, const shm::Submission& entry, shm::Reason reason);

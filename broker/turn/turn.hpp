@@ -87,6 +87,8 @@ class Turn {
     void adopt(Inheritance& inheritance);
     void end_the_lost();
     void set_pools(Config& config, bool takeover);
+    // Why some stay as they were.
+    std::vector<std::string> set_types(const std::vector<TypeSettings>& types);
     void set_accounts(const Config& config);
     void begin_unheard();
     void finish_unheard();

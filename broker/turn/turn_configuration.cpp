@@ -1,9 +1,13 @@
 // broker/turn/turn_configuration.cpp -- makes pools and accounts as the file says.
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "broker/core/look.hpp"
 #include "broker/text/log.hpp"
 #include "broker/turn/turn.hpp"
 
@@ -25,7 +29,45 @@ void Turn::set_pools(Config& config, bool takeover) {
         }
         finish_unheard();
     }
+    begin_unheard();
+    const std::vector<std::string> refused = set_types(config.types);
+    finish_unheard();
+    if (!refused.empty() && !takeover) throw std::runtime_error(refused.front());
+    for (const std::string& why : refused)
+        log::warning(why);
     (void)sets_.set(std::move(config.sets));
+}
+
+// Types that the file does not name any more go, but for those that still have workers.
+std::vector<std::string> Turn::set_types(const std::vector<TypeSettings>& types) {
+    std::vector<std::string> refused;
+    std::set<std::pair<std::string_view, std::string_view>> named;
+    for (const TypeSettings& type : types) {
+        named.emplace(type.pool, type.name);
+        core::TypeConfig config;
+        config.name = type.name;
+        config.pool = type.pool;
+        config.cost = type.cost;
+        config.preemptible = type.preemptible;
+        config.provider_type = type.provider_type;
+        config.quota_group = type.quota_group;
+        std::string why;
+        if (!core_.set_type(config, &why)) refused.push_back(why);
+    }
+    const uint32_t rows = core_.head().table[static_cast<size_t>(shm::Table::kTypes)].rows;
+    for (uint32_t row = 0; row < rows; ++row) {
+        const shm::TypeRow& type = core::Look::type(core_, row);
+        if (type.state == 0) continue;
+        const std::string name(type.name, type.name_size);
+        const shm::PoolRow& row_of_pool = core_.pool(type.pool);
+        const std::string pool(row_of_pool.name, row_of_pool.name_size);
+        if (named.contains({pool, name})) continue;
+        if (core_.apply(core::DeleteType{name, pool}) == shm::Reason::kState) {
+            refused.push_back("type '" + name + "' of pool '" + pool +
+                              "': it has workers, and goes with the last one at the next reload");
+        }
+    }
+    return refused;
 }
 
 // A broker that takes over a served STATE leaves accounts as they are: an administrator may have
@@ -70,6 +112,11 @@ bool Turn::take_configuration() {
             operations_.set_preempt(row, pool.preempt);
             uid_accounts_.set_equal(row, pool.equal_share);
         }
+    }
+    if (core_.turn_full()) return false;
+    for (const std::string& why : set_types(taken_->types)) {
+        refused_.push_back(why);
+        log::warning(why);
     }
     for (const std::string& name : taken_->struck) {
         if (core_.turn_full()) return false;

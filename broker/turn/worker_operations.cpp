@@ -1,8 +1,19 @@
-// broker/turn/worker_operations.cpp -- translates what workers submit into commands of the core.
+// broker/turn/worker_operations.cpp -- translates what workers and provisioners submit into
+// commands of the core.
+//
+// An order is 128 random bits to whoever it was not sent to: the worker that is made for it hands
+// them back when it is announced, by a session of the provisioner's user. They are used once, and
+// void with the order. A wrong token is no reason to refuse a worker: it is an ordinary one.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
 
+#include "broker/core/look.hpp"
+#include "broker/text/log.hpp"
 #include "broker/turn/operations.hpp"
 #include "shm/operation.hpp"
 
@@ -11,6 +22,14 @@ namespace dibs {
 using shm::Op;
 using shm::Reason;
 namespace OpFlag = shm::OpFlag;
+
+namespace {
+
+std::string_view text_of(std::span<const uint8_t> payload) {
+    return {reinterpret_cast<const char*>(payload.data()), payload.size()};
+}
+
+}  // namespace
 
 void Operations::announce(Session& session,
                           const shm::Submission& entry,
@@ -39,6 +58,7 @@ void Operations::announce(Session& session,
         command.attributes = announcement.attributes;
         command.resources = announcement.resources();
         command.parts = announcement.parts;
+        command.order = order_of(session, entry);
         lines = slot_room_lines(core_.pool(entry.pool));
         const uint32_t credit = session.sizes.completion_entries - session.sizes.submission_entries;
         if (shm::kCompletionsPerSlot * (session.slots + uint64_t{command.parts} + 1) <= credit)
@@ -145,6 +165,68 @@ void Operations::forget(const Session& session) {
          slot = core_.next_slot_of(session.row, slot)) {
         if (slot_room(slot).session == &session) room_of_slot(slot) = SlotRoom{};
     }
+}
+
+void Operations::provide(Session& session,
+                         const shm::Submission& entry,
+                         std::span<const uint8_t> payload) {
+    if (payload.empty()) return own_result(session, entry, Reason::kMalformed);
+    const Reason refusal = quotas_.provide(session, entry.pool);
+    if (refusal != Reason::kOk) return own_result(session, entry, refusal);
+    if (entry.pool < core_.pools()) {
+        // It may have as many words unread as there are workers to make and to stop.
+        const shm::ElasticRow& elastic = core::Look::elastic(core_, entry.pool);
+        const uint64_t credit = session.sizes.completion_entries - session.sizes.submission_entries;
+        const uint64_t words = uint64_t{2} * elastic.workers_max;
+        if (words + shm::kCompletionsPerSlot * uint64_t{session.slots} > credit) {
+            return own_result(session, entry, Reason::kNoRoom);
+        }
+    }
+    core::Provide command;
+    command.session = session.row;
+    command.pool = entry.pool;
+    command.type = text_of(payload);
+    command.tag = entry.tag;
+    command.on = (entry.flags & shm::OpFlag::kOn) != 0;
+    command.user_data = entry.user_data;
+    const size_t first = core_.decisions().size();
+    core_.apply(command);
+    after(entry, first);
+}
+
+void Operations::provisioned(Session& session,
+                             const shm::Submission& entry,
+                             std::span<const uint8_t> payload) {
+    using Answer = core::Provisioned::Answer;
+    using Scope = core::Provisioned::Scope;
+    if (entry.units > static_cast<uint16_t>(Answer::kFailed) ||
+        entry.tag > static_cast<uint16_t>(Scope::kType)) {
+        return own_result(session, entry, Reason::kMalformed);
+    }
+    core::Provisioned command;
+    command.session = session.row;
+    command.slot = entry.id;
+    command.answer = static_cast<Answer>(entry.units);
+    command.scope = static_cast<Scope>(entry.tag);
+    command.quota_group = text_of(payload);
+    command.user_data = entry.user_data;
+    const size_t first = core_.decisions().size();
+    core_.apply(command);
+    after(entry, first);
+}
+
+// The order that an announced worker was made for.
+core::SlotId Operations::order_of(Session& session, const shm::Submission& entry) const {
+    core::OrderToken token{};
+    static_assert(sizeof(token) == sizeof(entry.key));
+    std::memcpy(token.data(), entry.key, sizeof(token));
+    if (token == core::OrderToken{}) return {};
+    if (core::Look::opens_order(core_, entry.fence, token, session.peer.uid)) return entry.fence;
+    if (std::exchange(session.false_order, true)) return {};
+    log::warning("a worker of user " + std::to_string(session.peer.uid) + ", process " +
+                 std::to_string(session.peer.pid) +
+                 ", names an order that is not there, or not its: it is an ordinary worker");
+    return {};
 }
 
 }  // namespace dibs

@@ -92,7 +92,7 @@ std::unique_ptr<admin::AccountChangeT> some_change(Bytes& input) {
 
 admin::RequestT some_request(Bytes& input) {
     admin::RequestT request;
-    request.ask = static_cast<admin::Ask>(input.take<uint8_t>() % 34U);
+    request.ask = static_cast<admin::Ask>(input.take<uint8_t>() % 38U);
     request.pool = some_text(input);
     request.cursor = some_number(input);
     request.number = some_number(input);

@@ -204,7 +204,8 @@ bool NaiveCore::can_be_served(const Claim& claim) const {
 void NaiveCore::serve(uint64_t number) {
     Claim& claim = m_.claims.at(number);
     if (claim.wants_part) return serve_part(number, *slot_for_part(claim));
-    const std::vector<uint64_t> ready = ready_for(claim);
+    std::vector<uint64_t> ready = ready_for(claim);
+    if (is_elastic(claim.pool)) std::reverse(ready.begin(), ready.end());  // S1.35
     claim.slots.assign(ready.begin(), ready.begin() + claim.units);
     if (m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted) {
         grant(number);

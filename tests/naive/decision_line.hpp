@@ -48,6 +48,7 @@ struct DecisionLine {
     bool has_class = false;
     bool is_void = false;
     std::vector<int64_t> cost;
+    std::string type;  // its name
     std::vector<uint8_t> answer;
     Holder holder;
     bool operator==(const DecisionLine&) const = default;

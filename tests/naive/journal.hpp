@@ -31,6 +31,12 @@ inline constexpr uint32_t part_label(uint64_t claim) {
     return kPartLabel + static_cast<uint32_t>(claim);
 }
 
+// The order of this number in pool `pool`: its announcement gives it another label as well.
+inline constexpr uint32_t kOrderLabel = 0x60000000U;
+inline constexpr uint32_t order_label(uint32_t pool, uint32_t number) {
+    return kOrderLabel + pool * 65536 + number;
+}
+
 struct PoolSpec {
     std::string name;
     std::string required_label;
@@ -64,6 +70,13 @@ struct AccountSpec {
     bool keep_balance = false;
 };
 
+struct TypeSpec {
+    uint64_t cost = 1;
+    std::string provider_type;
+    bool preemptible = false;
+    std::string quota_group;
+};
+
 struct Caller {
     std::string worker;
     std::vector<std::string> labels;
@@ -95,6 +108,10 @@ enum class StepKind {
     kPull,
     kUnassign,
     kUpdateClaim,
+    kSetType,
+    kDeleteType,
+    kProvide,
+    kProvisioned,
     kRestart,  // the core dies in the middle of a turn; another one takes that back and does it
                // again
     kTurnEnd,
@@ -108,8 +125,10 @@ struct Step {
     uint32_t label = kNoLabel;    // of what it makes: pool, session, claim or slot
     uint32_t session = kNoLabel;  // who says it
     uint32_t pool = kNoLabel;     // of a claim, announcement, drain (kNoLabel = the broker), delete
-    uint32_t subject = kNoLabel;  // the claim whose lease, or the announcement whose slot, it is of
-    int32_t distance = 0;         // of its fence or round from the right one
+    // The claim whose lease, or the announcement or order whose slot, it is of; of an announcement
+    // the order that it names.
+    uint32_t subject = kNoLabel;
+    int32_t distance = 0;  // of its fence or round from the right one
 
     core::Claim claim;
     std::vector<core::Amount> least;
@@ -138,6 +157,10 @@ struct Step {
     Terms terms;          // claim, update claim; of reports the time
     core::Report::Kind report = core::Report::Kind::kIdle;  // `name` is the worker's
     std::vector<Caller> callers;
+    TypeSpec type;          // set type; `name` is the type's, also of delete type and provide
+    std::string type_name;  // announce
+    core::Provisioned::Answer answer = core::Provisioned::Answer::kCreated;
+    core::Provisioned::Scope scope = core::Provisioned::Scope::kType;  // `name` is a quota group
     uint64_t at_ns = 0;  // turn end: the time of the turn that it opens
     Death death = Death::kNone;
 };

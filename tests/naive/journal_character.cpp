@@ -178,18 +178,61 @@ PoolSpec worker_pool(Dice& dice, const Character& character) {
     return pool;
 }
 
+// Small and short, so that all of it is met.
+void choose_elastic(Dice& dice, core::PoolConfig& config) {
+    config.order = shm::PoolOrder::kPriority;
+    config.park = false;
+    config.workers_max = dice.one_of<uint32_t>({1, 2, 3, 3, 4, 6, 12});
+    config.workers_min = static_cast<uint32_t>(dice.below(std::min(config.workers_max, 3U) + 1));
+    if (dice.percent(60)) config.workers_min = 0;
+    config.spare = static_cast<uint32_t>(dice.below(std::min(config.workers_max, 3U) + 1));
+    if (dice.percent(60)) config.spare = 0;
+    config.quota_estimate = dice.one_of<uint32_t>({0, 0, 0, 1, 2, 20});
+    config.creates_max = dice.one_of<uint32_t>({0, 0, 1, 1, 2});
+    config.create_throttle_ns = dice.one_of<uint64_t>({0, 0, 3, 10, 60});
+    config.quiet_ns = dice.one_of<uint64_t>({0, 5, 30, shm::kNever});
+    config.quota_error_ns = dice.one_of<uint64_t>({0, 3, 20, 80});
+    config.capacity_error_ns = dice.one_of<uint64_t>({0, 3, 20, 80});
+    config.idle_timeout_ns = dice.one_of<uint64_t>({0, 4, 15, 60, shm::kNever});
+    config.boot_timeout_ns = dice.one_of<uint64_t>({4, 20, 80, 80, shm::kNever});
+    if (dice.percent(80)) config.backlog_max = dice.one_of<uint32_t>({20, 64});
+    if (dice.percent(80)) config.when_busy = WhenBusy::kWait;
+}
+
+void choose_elastic_frequencies(Dice& dice, Character& character) {
+    character.elastic = true;
+    character.large = false;
+    character.sessions = dice.one_of<size_t>({2, 3, 4, 5, 6});
+    character.turn_percent = dice.one_of<uint64_t>({8, 15, 30, 60});
+    character.change_permille = dice.one_of<uint64_t>({0, 0, 0, 5, 20});
+    character.death_permille = dice.one_of<uint64_t>({0, 3, 10});
+    character.delete_permille = dice.one_of<uint64_t>({0, 0, 3});
+    character.drain_permille = dice.one_of<uint64_t>({0, 0, 3, 8});
+    character.provide_percent = dice.one_of<uint64_t>({3, 10, 30});
+    character.answer_percent = dice.one_of<uint64_t>({5, 15, 40});
+    character.announce_percent = dice.one_of<uint64_t>({5, 15, 40});
+    character.created_weight = dice.one_of<uint64_t>({10, 40, 200});
+    character.claim_weight = dice.one_of<uint64_t>({30, 60, 90});
+}
+
 void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>& pools) {
-    const size_t most = character.accounts ? 2 : 5;
+    const size_t most = character.accounts || character.elastic ? 2 : 5;
     const size_t count = character.large ? 2 : dice.between(1, most);
     for (size_t i = 0; i < count; ++i) {
         uint64_t counted_percent = character.large ? 80 : 40;
         if (character.promises) counted_percent = 0;
+        if (character.elastic) counted_percent = 5;
         PoolSpec pool = dice.percent(counted_percent) ? counted_pool(dice, character)
                                                       : worker_pool(dice, character);
         if (character.accounts && dice.percent(90)) {
             choose_account_order(dice, character, pool.config);
         }
         if (character.priorities && dice.percent(80)) pool.config.order = shm::PoolOrder::kPriority;
+        const bool counted = pool.config.kind == shm::PoolKind::kCounted;
+        if (character.elastic && !counted && dice.percent(90)) {
+            choose_elastic(dice, pool.config);
+            pool.vector.clear();
+        }
         pool.name = "pool" + std::to_string(i);
         pools.push_back(pool);
     }
@@ -200,7 +243,8 @@ void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>&
 Character choose_character(Dice& dice, Journal& journal, Flavour flavour) {
     Character character =
         flavour == Flavour::kAccounts ? choose_account_frequencies(dice) : choose_frequencies(dice);
-    character.priorities = flavour == Flavour::kPriorities;
+    character.priorities = flavour == Flavour::kPriorities || flavour == Flavour::kElastic;
+    if (flavour == Flavour::kElastic) choose_elastic_frequencies(dice, character);
     choose_limits(dice, character, journal.limits);
     choose_pools(dice, character, journal.pools);
     uint32_t counted = 0;
@@ -224,6 +268,7 @@ PoolSpec changed_pool(Dice& dice, const Character& character, const PoolSpec& po
     if (by_account) choose_account_order(dice, character, other.config);
     if (!by_account) other.config.order = pool.config.order;
     other.name = pool.name;
+    if (pool.config.workers_max != 0) choose_elastic(dice, other.config);
     if (dice.percent(5)) return other;  // it may be that its expiry cannot change
     const core::PoolConfig& old = pool.config;
     other.config.expiry = old.expiry;

@@ -29,6 +29,12 @@ struct Character {
 
     bool priorities = false;  // most pools are ordered by them
 
+    bool elastic = false;  // most pools are
+    uint64_t provide_percent = 2;
+    uint64_t answer_percent = 8;
+    uint64_t announce_percent = 8;
+    uint64_t created_weight = 60;
+
     // Pools ordered by account: each of these is in some journals and not in others.
     bool accounts = false;
     bool labels = false;

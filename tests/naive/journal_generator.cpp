@@ -79,7 +79,7 @@ void Writer::write_one() {
         harvest();
     } else if (has_lapsing() ? dice_.percent(50) : dice_.below(200) == 0) {
         touch();
-    } else if (!write_one_of_accounts()) {
+    } else if (!write_one_of_accounts() && !write_one_of_elastic()) {
         switch (dice_.weighed(
             {character_.claim_weight, 4, character_.release_weight, 5, 8, 60, 3, 1})) {
             case 0:
@@ -339,6 +339,8 @@ std::vector<TimeNs> Writer::instants() const {
     for (const auto& [id, slot] : model().slots) {
         if (slot.is == SlotIs::kKept) instants.push_back(slot.kept_until_ns);
     }
+    for (const TimeNs at : core_->provision_instants())
+        instants.push_back(at);
     for (const auto& [number, lease] : model().leases) {
         if (lease.is_uncollected || lease.is_being_killed) continue;
         const bool ends = lease.is_in_grace || lease.is_revoking;

@@ -15,6 +15,7 @@ void Writer::announce() {
     step.kind = StepKind::kAnnounce;
     step.session = any_session();
     if (character_.accounts && !character_.attached) return;
+    if (character_.elastic && dice_.percent(85)) return;  // its workers are made
     step.pool = dice_.percent(98) ? any_pool(dice_.percent(97)) : kNoLabel;
     step.announce.worker_tag = journal_.steps.size();
     step.announce.is_protected = dice_.percent(20);
@@ -50,10 +51,8 @@ void Writer::announce() {
             step.session = label_of_session(slot.session);
         }
     }
-    const uint64_t known = model().slots_seen;
-    put(step);
-    if (model().slots_seen > known)
-        label_of_slot_[known] = static_cast<uint32_t>(journal_.steps.size() - 1);
+    if (character_.elastic && dice_.percent(25)) step.type_name = any_type();
+    put_announcement(step);
 }
 
 Word Writer::word_for(const Slot& slot) {
@@ -82,6 +81,8 @@ Word Writer::word_for(const Slot& slot) {
             return kWords[dice_.weighed({90, 3, 3, 3, 2, 4, unprotect})];
         case SlotIs::kUnknown:
             return kWords[dice_.weighed({30, 30, 30, 5, 4, 6, unprotect})];
+        case SlotIs::kOrdered:
+            break;
         case SlotIs::kShared:
             return kWords[dice_.weighed({3, 3, 3, 3, 10, 20, unprotect})];
     }

@@ -59,6 +59,19 @@ class Writer {
     void word();
     void refuse_for_now();
 
+    // journal_of_elastic.cpp: what elastic pools have of their own
+    bool write_one_of_elastic();
+    void set_type();
+    void delete_type();
+    void provide();
+    void provisioned();
+    void announce_for_order();
+    void stopped_worker_goes();
+    void put_announcement(const Step& step);
+    std::string any_type();
+    uint32_t any_elastic_pool();
+    const Slot* any_order(bool open);
+
     // journal_of_vectors.cpp
     void want_part(Step& step);
     void accept_offer(Step& step);

@@ -200,6 +200,7 @@ std::vector<uint64_t> NaiveCore::remove_lease(uint64_t id) {
     // "As the lease ends, the pool's next fence grows by all its takes."
     m_.pools.at(lease.pool).fence_next += lease.takes;
     m_.leases.erase(id);
+    use_ended(lease);
     arena_freed(lease.meta_blocks);
     for (const uint64_t slot : lease.slots)
         m_.slots.at(slot).holder_is_killed = false;

@@ -11,9 +11,11 @@
 #include "broker/core/core.hpp"
 #include "broker/core/look.hpp"
 #include "tests/naive/account_rows.hpp"
+#include "tests/naive/elastic_rows.hpp"
 #include "tests/naive/journal_bytes.hpp"
 #include "tests/naive/naive_core.hpp"
 #include "tests/naive/player.hpp"
+#include "tests/naive/pool_rows.hpp"
 #include "tests/naive/state_bytes.hpp"
 #include "tests/naive/statements.hpp"
 #include "tests/naive/turn_record.hpp"
@@ -22,93 +24,6 @@
 namespace dibs::naive {
 
 namespace {
-
-PoolCounters counters_of(const shm::PoolRow& pool) {
-    PoolCounters counters;
-    counters.idle = pool.idle;
-    counters.waiting = pool.waiting;
-    counters.confirming = pool.confirming;
-    counters.unconfirmed = pool.unconfirmed;
-    counters.reserved = pool.reserved;
-    counters.leased = pool.leased;
-    counters.recovering = pool.recovering;
-    counters.unknown = pool.unknown;
-    counters.shared = pool.shared;
-    counters.parts = pool.parts;
-    counters.slots = pool.slots;
-    counters.parked = pool.parked;
-    counters.last_dispatch_ns = pool.last_dispatch_ns;
-    counters.demand_published = pool.demand_published;
-    counters.totals.accepted = pool.accepted_total;
-    counters.totals.requeued = pool.requeued_total;
-    counters.totals.granted = pool.granted_total;
-    counters.totals.expired = pool.expired_total;
-    counters.totals.cancelled = pool.cancelled_total;
-    counters.totals.rejected = pool.rejected_total;
-    counters.totals.turned_away = pool.turned_away_total;
-    counters.totals.released = pool.released_total;
-    counters.totals.refused = pool.refused_total;
-    counters.totals.hits = pool.hit_total;
-    counters.totals.skipped = pool.skipped_total;
-    counters.totals.unqualified = pool.unqualified_total;
-    counters.totals.kills = pool.kills_total;
-    counters.totals.kills_failed = pool.kills_failed_total;
-    return counters;
-}
-
-// Claims of leases that may be parked, in the order in which they would be recalled.
-std::vector<uint64_t> parkable_of(const core::Core& core, uint32_t pool) {
-    std::vector<uint64_t> numbers;
-    for (uint32_t row = core.next_parkable(pool); row != shm::kNoRow;
-         row = core.next_parkable(pool, row))
-        numbers.push_back(core.lease(row).arrival);
-    return numbers;
-}
-
-// The first field in which two sets of counters differ.
-std::string difference(const PoolCounters& real, const PoolCounters& naive) {
-    const auto fields = [](const PoolCounters& c) {
-        return std::vector<std::pair<const char*, uint64_t>>{
-            {"idle", c.idle},
-            {"waiting", c.waiting},
-            {"confirming", c.confirming},
-            {"unconfirmed", c.unconfirmed},
-            {"reserved", c.reserved},
-            {"leased", c.leased},
-            {"recovering", c.recovering},
-            {"unknown", c.unknown},
-            {"shared", c.shared},
-            {"parts", c.parts},
-            {"slots", c.slots},
-            {"parked", c.parked},
-            {"wanted", c.wanted},
-            {"last_dispatch_ns", c.last_dispatch_ns},
-            {"demand_published", static_cast<uint64_t>(c.demand_published)},
-            {"accepted", c.totals.accepted},
-            {"requeued", c.totals.requeued},
-            {"granted", c.totals.granted},
-            {"expired", c.totals.expired},
-            {"cancelled", c.totals.cancelled},
-            {"rejected", c.totals.rejected},
-            {"turned_away", c.totals.turned_away},
-            {"released", c.totals.released},
-            {"refused", c.totals.refused},
-            {"hits", c.totals.hits},
-            {"skipped", c.totals.skipped},
-            {"unqualified", c.totals.unqualified},
-            {"kills", c.totals.kills},
-            {"kills_failed", c.totals.kills_failed}};
-    };
-    const auto real_fields = fields(real);
-    const auto naive_fields = fields(naive);
-    for (size_t i = 0; i < real_fields.size(); ++i) {
-        if (real_fields[i].second == naive_fields[i].second) continue;
-        return std::string(real_fields[i].first) + ": core " +
-               std::to_string(real_fields[i].second) + ", naive " +
-               std::to_string(naive_fields[i].second);
-    }
-    return {};
-}
 
 class Lockstep {
   public:
@@ -124,6 +39,10 @@ class Lockstep {
               journal.pools.begin(),
               journal.pools.end(),
               [](const PoolSpec& pool) { return pool.config.order == shm::PoolOrder::kAccount; })),
+          has_elastic_(
+              std::any_of(journal.pools.begin(),
+                          journal.pools.end(),
+                          [](const PoolSpec& pool) { return pool.config.workers_max != 0; })),
           has_restarts_(
               std::any_of(journal.steps.begin(),
                           journal.steps.end(),
@@ -161,6 +80,7 @@ class Lockstep {
     std::optional<Player<core::Core>> at_turn_begin_;  // what the player knew then
     size_t turn_begin_ = 0;
     bool has_accounts_ = false;
+    bool has_elastic_ = false;
     // Turns of the core at the same time, that were no cuts: whether they go on with the last one.
     std::vector<bool> turns_more_;
     bool has_restarts_ = false;
@@ -288,7 +208,7 @@ bool Lockstep::close_turn(size_t step, Death death) {
     coverage_->turns += 1;
     turns_more_.clear();
     const bool ended = decide_real(death);
-    if (!has_accounts_) turns_more_.clear();
+    if (!has_accounts_ && !has_elastic_) turns_more_.clear();
     const auto is_last = [&](size_t turn) {
         return turn >= turns_more_.size() || !turns_more_[turn];
     };
@@ -341,7 +261,8 @@ std::string Lockstep::left_to_pass(bool same_turn) const {
     for (const core::Decision& decision : again.decisions()) {
         const core::DecisionKind kind = decision.kind;
         if (kind != core::DecisionKind::kGrant && kind != core::DecisionKind::kAssign &&
-            kind != core::DecisionKind::kPreempt && kind != core::DecisionKind::kEnd) {
+            kind != core::DecisionKind::kPreempt && kind != core::DecisionKind::kEnd &&
+            kind != core::DecisionKind::kCreate && kind != core::DecisionKind::kStop) {
             continue;
         }
         return std::string("left to another pass: ") + name_of(kind) + " of claim " +
@@ -394,11 +315,15 @@ bool Lockstep::compare(size_t step) {
         const std::string differs = account_difference(*real_, *real_player_, naive_);
         if (!differs.empty()) return disagree(step, differs);
     }
-    // Earlier is a turn for nothing, later a wake-up lost. When balances are worth a turn is not
-    // for the naive core to know.
-    const core::TimeNs due = real_->next_due();
+    if (has_elastic_) {
+        const std::string differs = elastic_difference(*real_, *real_player_, naive_);
+        if (!differs.empty()) return disagree(step, differs);
+    }
+    // Earlier is a turn for nothing, later a wake-up lost. When balances are worth a turn, and when
+    // provisioners, is not for the naive core to know; and a core that begins has a turn before.
+    const core::TimeNs due = has_elastic_ ? real_->next_turn() : real_->next_due();
     const core::TimeNs expected_due = naive_.next_due();
-    if (has_accounts_ ? due > expected_due : due != expected_due) {
+    if (has_accounts_ || has_elastic_ ? due > expected_due : due != expected_due) {
         return disagree(
             step,
             "next due: core " + std::to_string(due) + ", naive " + std::to_string(expected_due));

@@ -44,7 +44,8 @@ struct Account {
 
 // A kept slot is reserved without a claim: after a retriable refusal, until its time (S0.25).
 // A shared one has parts, which are leased.
-enum class SlotIs { kIdle, kReserved, kKept, kLeased, kRecovering, kUnknown, kShared };
+// An ordered one has no worker yet.
+enum class SlotIs { kIdle, kReserved, kKept, kLeased, kRecovering, kUnknown, kShared, kOrdered };
 
 struct Slot {
     uint64_t id = 0;
@@ -82,6 +83,13 @@ struct Slot {
     Vector part;                      // what it has of that
     uint64_t part_for = 0;            // the claim that it was made for
     uint64_t fence = 0;               // of its last lease
+    // Of elastic pools.
+    TimeNs idle_since_ns = 0;
+    shm::OrderState order = shm::OrderState::kNone;
+    uint32_t type = shm::kNoRow;  // its place among types
+    TimeNs boot_until_ns = shm::kNever;
+    uint64_t stop_place = 0;  // to be stopped: counts how often slots have become so, from 1
+    bool is_stop_told = false;
 };
 
 struct Claim {
@@ -120,6 +128,7 @@ struct Claim {
     Money carried = {};  // what its run costs before it begins
     bool is_promised = false;
     uint64_t abort = 0;  // whom it preempted
+    bool is_locked = false;
 };
 
 struct Lease {
@@ -184,6 +193,32 @@ struct Totals {
     bool operator==(const Totals&) const = default;
 };
 
+// A kind of worker that a provisioner makes for an elastic pool.
+struct Type {
+    std::string name;
+    uint32_t pool = 0;
+    uint64_t cost = 1;
+    std::string provider_type;
+    bool is_preemptible = false;
+    std::string quota_group;
+    uint32_t session = shm::kNoRow;  // its provisioner's
+    TimeNs backoff_ns = 0;
+    TimeNs failed_until_ns = 0;
+    TimeNs capacity_until_ns = 0;
+};
+
+// What an elastic pool remembers, by the letters of S1.
+struct Elastic {
+    uint64_t limit = 0;         // M
+    uint64_t within_quota = 0;  // Q
+    uint64_t quota_below = 0;   // at quota until there are fewer workers; 0: not so
+    TimeNs quota_until_ns = 0;
+    TimeNs overload_ns = shm::kNever;
+    bool is_overload_new = false;
+    TimeNs throttle_until_ns = 0;
+    TimeNs everything_until_ns = 0;
+};
+
 struct Pool {
     std::string name;
     std::string required_label;
@@ -199,6 +234,7 @@ struct Pool {
     int64_t demand_published = -1;
     TimeNs last_dispatch_ns = 0;
     Totals totals;
+    Elastic elastic;
 };
 
 // What anybody can see of a pool: S0.33.
@@ -212,6 +248,7 @@ struct PoolCounters {
     uint64_t recovering = 0;
     uint64_t unknown = 0;
     uint64_t shared = 0;
+    uint64_t ordered = 0;
     uint64_t parts = 0;  // of slots: they count as slots, and as leased or recovering
     uint64_t slots = 0;
     uint64_t parked = 0;  // of the leased
@@ -239,6 +276,9 @@ struct Model {
     std::map<uint64_t, Lease> leases;  // that live, by their claim's number
     std::map<uint64_t, EndedLease> ended;
     std::map<std::string, Account> accounts;
+    uint32_t types_seen = 0;
+    uint64_t stops_seen = 0;
+    std::map<uint32_t, Type> types;
     std::map<uint64_t, std::string> errors;  // of workers, by the claim's number
     struct Pulled {
         uint64_t slot;

@@ -6,6 +6,7 @@
 #include "tests/naive/naive_core.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace dibs::naive {
@@ -43,12 +44,15 @@ void NaiveCore::decide(bool last_pass) {
     m_.pass_once_more = false;
     sweep_reservations();
     run_timers();
+    boots_time_out();
     m_.has_passed = true;
     for (uint32_t pool = 0; pool < m_.pools.size(); ++pool) {
         if (by_account(pool)) {
             pass_by_account(pool);
         } else {
-            pass_in_order(pool);
+            do
+                pass_in_order(pool);
+            while (is_elastic(pool) && provision(pool));
         }
     }
     tell_drained();
@@ -88,14 +92,17 @@ void NaiveCore::pass_in_order(uint32_t pool) {
     }
 }
 
-// S1.1: priority descending, first seen, id: these two are one number. S1.9: one of priority 0 is
-// held.
+// S1.1: locked before all others, priority descending, first seen, id: these two are one number.
+// S1.9: one of priority 0 is held.
 std::vector<uint64_t> NaiveCore::order_of(uint32_t pool) const {
     std::vector<uint64_t> numbers = pending_of(pool);
     if (m_.pools.at(pool).config.order != shm::PoolOrder::kPriority) return numbers;
     std::erase_if(numbers, [&](uint64_t number) { return is_held(m_.claims.at(number)); });
     std::stable_sort(numbers.begin(), numbers.end(), [&](uint64_t left, uint64_t right) {
-        return m_.claims.at(left).priority > m_.claims.at(right).priority;
+        const Claim& one = m_.claims.at(left);
+        const Claim& other = m_.claims.at(right);
+        return std::tuple(one.is_locked, one.priority) >
+               std::tuple(other.is_locked, other.priority);
     });
     return numbers;
 }

@@ -59,6 +59,10 @@ class NaiveCore {
     void apply(const core::Pull& pull);
     void apply(const core::Unassign& unassign);
     void apply(const core::UpdateClaim& update);
+    bool set_type(const core::TypeConfig& config, std::string* why);
+    shm::Reason apply(const core::DeleteType& deleted);
+    void apply(const core::Provide& provide);
+    void apply(const core::Provisioned& provisioned);
 
     [[nodiscard]] std::span<const core::Decision> decisions() const { return decisions_; }
     [[nodiscard]] std::span<const core::DecidedSlot> decided_slots(
@@ -90,6 +94,13 @@ class NaiveCore {
     [[nodiscard]] uint8_t class_of(const Claim& claim) const;
     // Slots of the account's leases at this class, in all pools.
     [[nodiscard]] int64_t running(const std::string& account, uint8_t at) const;
+    // Of an elastic pool: "F" of S1, of one type or of all.
+    [[nodiscard]] uint64_t unallocated(uint32_t pool, uint32_t type = shm::kNoRow) const;
+    [[nodiscard]] bool at_quota(uint32_t pool) const;
+    [[nodiscard]] bool at_capacity(const Type& type) const;
+    [[nodiscard]] bool is_elastic(uint32_t pool) const;
+    // Instants at which time alone may change what provisioners are told, in order.
+    [[nodiscard]] std::vector<TimeNs> provision_instants() const;
     // Those that somebody still names.
     [[nodiscard]] std::map<std::string, Account> known_accounts() const;
 
@@ -167,7 +178,9 @@ class NaiveCore {
     void stop_admission(Slot& slot);
     void admit_if_only_waiting(Slot& slot);
     void announce_again(Slot& slot, const core::Announce& announce);
-    shm::Reason announce_refusal(const core::Announce& announce, const Slot* existing) const;
+    shm::Reason announce_refusal(const core::Announce& announce,
+                                 const Slot* existing,
+                                 bool is_of_order) const;
     Slot* slot_named(uint32_t pool, std::string_view name);
     bool lacks_label(uint32_t pool, const Labels& labels) const;
 
@@ -258,6 +271,40 @@ class NaiveCore {
     bool promotion_is_barred(const Lease& lease) const;
     void move_lease(Lease& lease, uint8_t to);
     void spill_to_free(Pass& pass, uint8_t at);
+
+    // elastic pools: types and answers
+    [[nodiscard]] uint32_t type_named(uint32_t pool, std::string_view name) const;
+    [[nodiscard]] Slot* open_order(uint64_t order, uint32_t pool);
+    void slot_count_fell(uint32_t pool);
+    void drop_types(uint32_t pool);
+    void give_up_roles(uint32_t session);
+    void use_ended(const Lease& lease);
+    void order_failed(uint64_t slot);
+    void meet_quota(uint32_t pool);
+    void meet_capacity(const Type& of, const core::Provisioned& answer);
+    void boots_time_out();
+
+    // elastic pools: the pass
+    bool provision(uint32_t pool);
+    void adapt_limit(uint32_t pool);
+    [[nodiscard]] uint64_t running_units(uint32_t pool) const;
+    [[nodiscard]] uint64_t locked_units(uint32_t pool) const;
+    [[nodiscard]] uint64_t workers(uint32_t pool) const;
+    [[nodiscard]] uint64_t asked(uint32_t pool) const;
+    [[nodiscard]] std::vector<uint64_t> in_line(uint32_t pool, bool locked) const;
+    [[nodiscard]] std::vector<uint32_t> types_by_cost(uint32_t pool) const;
+    [[nodiscard]] uint32_t cheapest(uint32_t pool) const;
+    bool create(uint32_t pool);
+    void create_missing(uint32_t pool);
+    bool unlock_over_quota(uint32_t pool);
+    bool lock_queued(uint32_t pool);
+    void create_spare(uint32_t pool);
+    static bool is_unallocated(const Slot& slot);
+    static bool is_to_stop(const Slot& slot);
+    void stop_idle(uint32_t pool);
+    void note_stop(uint64_t slot);
+    void tell_stops(uint32_t pool);
+    bool time_changes(TimeNs at) const;
 
     // preemption
     void preempt_at(Pass& pass, uint8_t at);

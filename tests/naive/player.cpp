@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "broker/core/core.hpp"
+#include "broker/core/look.hpp"
 #include "tests/naive/journal_bytes.hpp"
 #include "tests/naive/naive_core.hpp"
 
@@ -17,8 +18,6 @@ using core::Decision;
 using core::DecisionKind;
 
 namespace {
-
-constexpr uint64_t kNoSuchId = 0x7fffffff'7fffffffULL;
 
 // Where the slots of a counted pool are, by number: nobody announces them.
 std::map<uint32_t, uint64_t> counted_slots(const NaiveCore& core, uint32_t pool) {
@@ -38,6 +37,15 @@ std::map<uint32_t, uint64_t> counted_slots(const core::Core& core, uint32_t pool
         ids[slot.number] = core::row_id(slot.head.generation, row);
     }
     return ids;
+}
+
+std::string type_name(const NaiveCore& core, core::TypeId type) {
+    return core.model().types.at(type).name;
+}
+
+std::string type_name(const core::Core& core, core::TypeId type) {
+    const shm::TypeRow& row = core::Look::type(core, type);
+    return {row.name, row.name_size};
 }
 
 }  // namespace
@@ -147,45 +155,23 @@ void Player<CoreType>::play(const Step& step) {
         case StepKind::kUpdateClaim:
             update_claim(step);
             break;
+        case StepKind::kSetType:
+            set_type(step);
+            break;
+        case StepKind::kDeleteType:
+            delete_type(step);
+            break;
+        case StepKind::kProvide:
+            provide(step);
+            break;
+        case StepKind::kProvisioned:
+            provisioned(step);
+            break;
         case StepKind::kRestart:
         case StepKind::kTurnEnd:
             break;
     }
     listen();
-}
-
-// What it returns is told like a result, so that the two cores must agree on that too.
-template <class CoreType>
-void Player<CoreType>::steer(const Step& step, uint32_t session) {
-    const auto number = numbers_.find(step.subject);
-    core::Steer command;
-    command.kind = step.steer;
-    command.lease = lease_of(step.subject).id;
-    command.interval_ns = step.interval_ns;
-    command.session = session;
-    command.tag = step.tag;
-    command.number = number == numbers_.end() ? 0 : number->second;
-    core::TimeNs granted_ns = 0;
-    DecisionLine line;
-    line.reason = core_.apply(command, &granted_ns);
-    line.value = granted_ns;
-    line.user_data = step.label;
-    listen();
-    lines_.push_back(line);
-}
-
-// Its holder knows of its own takes.
-template <class CoreType>
-void Player<CoreType>::harvest(const Step& step) {
-    core::Harvest command = step.harvest;
-    command.lease = lease_of(step.subject).id;
-    core_.apply(command);
-    const auto number = numbers_.find(step.subject);
-    if (number == numbers_.end() || !leases_.contains(number->second)) return;
-    KnownLease& known = leases_.at(number->second);
-    if (!known.may_park || command.takes <= known.takes || command.takes > kTakesMax) return;
-    known.fence += command.takes - known.takes;
-    known.takes = command.takes;
 }
 
 template <class CoreType>
@@ -268,6 +254,8 @@ void Player<CoreType>::announce(const Step& step) {
     announce.labels = labels;
     announce.attributes = attributes;
     announce.resources = step.least;
+    announce.type = step.type_name;
+    if (step.subject != kNoLabel) announce.order = slot_id(step.subject);
     announcing_ = step.label;
     core_.apply(announce);
     listen();
@@ -281,7 +269,7 @@ void Player<CoreType>::word(const Step& step) {
     word.session = sessions_.at(step.session);
     word.user_data = step.label;
     word.answer = answer;
-    word.slot = slots_.contains(step.subject) ? slots_.at(step.subject) : kNoSuchId;
+    word.slot = slot_id(step.subject);
     word.round = rounds_[word.slot] + static_cast<uint32_t>(step.distance);
     core_.apply(word);
     listen();
@@ -301,6 +289,9 @@ void Player<CoreType>::hear(const Decision& decision) {
     switch (decision.kind) {
         case DecisionKind::kAnnounced:
             slots_[announcing_] = decision.id;
+            break;
+        case DecisionKind::kCreate:
+            slots_[order_label(pool_label(decision.pool), decision.slot_number)] = decision.id;
             break;
         case DecisionKind::kAssign:
             rounds_[decision.id] = decision.round;
@@ -431,6 +422,12 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
         case DecisionKind::kDrained:
             line.pool = pool_label(decision.pool);
             break;
+        case DecisionKind::kCreate:
+        case DecisionKind::kStop:
+            line.session = session_label(decision.session);
+            line.type = type_name(core_, decision.type);
+            of_slot();
+            break;
         case DecisionKind::kPreempt:
         case DecisionKind::kRefund:
             line.is_void = decision.is_void;
@@ -470,14 +467,6 @@ uint32_t Player<CoreType>::session_label(uint32_t row) const {
         for (const auto& [label, known] : *all)
             if (known == row) return label;
     return kNoLabel - 1;  // told to a session that is not there
-}
-
-template <class CoreType>
-typename Player<CoreType>::KnownLease Player<CoreType>::lease_of(uint32_t label) const {
-    const auto number = numbers_.find(label);
-    if (number == numbers_.end()) return {kNoSuchId, 1};
-    const auto lease = leases_.find(number->second);
-    return lease == leases_.end() ? KnownLease{kNoSuchId, 1} : lease->second;
 }
 
 template <class CoreType>

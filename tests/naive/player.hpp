@@ -17,6 +17,8 @@
 
 namespace dibs::naive {
 
+inline constexpr uint64_t kNoSuchId = 0x7fffffff'7fffffffULL;
+
 template <class CoreType>
 class Player {
   public:
@@ -79,6 +81,11 @@ class Player {
     void word(const Step& step);
     void steer(const Step& step, uint32_t session);
     void drain(const Step& step);
+    void set_type(const Step& step);
+    void delete_type(const Step& step);
+    void provide(const Step& step);
+    void provisioned(const Step& step);
+    uint64_t slot_id(uint32_t label) const;
     void harvest(const Step& step);
     void hear(const core::Decision& decision);
     DecisionLine line_of(const core::Decision& decision) const;

@@ -15,6 +15,15 @@ namespace dibs::naive {
 using shm::Outcome;
 using shm::Reason;
 
+namespace {
+
+// S1.2
+uint64_t first_limit(const core::PoolConfig& config) {
+    return config.quota_estimate != 0 ? config.quota_estimate : config.workers_max;
+}
+
+}  // namespace
+
 // A change that leaves the rows of slots, claims and leases what they are: the pool's kind, order,
 // expiry and sizes of its texts stay, and no slot would have lacked the label. Else nothing is
 // changed.
@@ -24,7 +33,8 @@ bool NaiveCore::change_is_refused(uint32_t row, const core::PoolConfig& config) 
     const bool is_another = config.kind != old.kind || config.expiry != old.expiry ||
                             config.order != old.order || config.payload_max != old.payload_max ||
                             config.answer_max != old.answer_max ||
-                            config.attributes_max != old.attributes_max;
+                            config.attributes_max != old.attributes_max ||
+                            (config.workers_max != 0) != (old.workers_max != 0);
     const bool has_slots = counters(row).slots != 0;
     const bool label_changes = config.required_label != pool.required_label;
     if (is_another || (has_slots && label_changes)) return true;
@@ -70,9 +80,14 @@ uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*
             fresh.vector.emplace_back(amount.name, amount.amount);
         if (row == m_.pools.size()) m_.pools.emplace_back();
         if (m_.pools[row].name == fresh.name) fresh.fence_next = m_.pools[row].fence_next;
+        fresh.elastic.limit = first_limit(config);
         m_.pools[row] = fresh;
     }
     if (change_is_refused(row, config)) return shm::kNoRow;
+    const core::PoolConfig& old = m_.pools[row].config;
+    if (config.workers_max != old.workers_max || config.quota_estimate != old.quota_estimate) {
+        m_.pools[row].elastic.limit = first_limit(config);
+    }
     m_.pools[row].config = config;
     m_.pools[row].required_label = config.required_label;
     m_.pools[row].is_leaving = false;
@@ -101,15 +116,18 @@ void NaiveCore::shrink_pool(uint32_t row) {
 
 // "Its worker's words do not take that back."
 void NaiveCore::drain_slot(Slot& slot, bool on) {
-    if (slot.is_drained == on) return;
+    if (slot.is_drained == on || slot.is_stop_told)
+        return;  // S1.37: what is being stopped stays so
     slot.is_drained = on;
     slot.is_protected = on;
     if (slot.holder_is_killed) return;
+    const uint64_t id = slot.id;
     if (on) {
         protect(slot);
     } else {
         admit_if_only_waiting(slot);
     }
+    note_stop(id);
 }
 
 // Glossary: slots of a counted pool have no worker behind them. So nobody says that they are idle,
@@ -147,7 +165,9 @@ Reason NaiveCore::apply(const core::Drain& drain, TimeNs* left_ns) {
             return entry.second.pool == drain.pool && entry.second.number == drain.number &&
                    !entry.second.part_of;
         });
-        if (known != m_.slots.end()) drain_slot(known->second, drain.on);
+        if (known == m_.slots.end()) return Reason::kOk;
+        if (!drain.on && known->second.is_stop_told) return Reason::kState;
+        drain_slot(known->second, drain.on);
         return Reason::kOk;
     }
     const bool if_idle = !of_broker && drain.on && drain.if_idle_for_ns != shm::kNever;
@@ -216,6 +236,7 @@ Reason NaiveCore::delete_pool(uint32_t row, bool when_unused) {
     }
     std::erase_if(m_.slots, [&](const auto& entry) { return entry.second.pool == row; });
     if (!m_.pools[row].vector.empty()) arena_freed(1);
+    drop_types(row);
     Pool gone;
     gone.is_gone = true;
     gone.gone_ns = m_.now;
@@ -302,6 +323,7 @@ PoolCounters NaiveCore::counters(uint32_t row) const {
         counters.recovering += slot.is == SlotIs::kRecovering;
         counters.unknown += slot.is == SlotIs::kUnknown;
         counters.shared += slot.is == SlotIs::kShared;
+        counters.ordered += slot.is == SlotIs::kOrdered;
         counters.parts += slot.part_of.has_value();
     }
     for (const auto& [number, claim] : m_.claims) {

@@ -254,6 +254,7 @@ void NaiveCore::apply(const core::UpdateClaim& update) {
         m_.pools.at(waits->second.pool).config.order == shm::PoolOrder::kPriority;
     if (has_priority) {  // S1.9: until its priority changes
         if (update.priority_given) waits->second.priority = update.priority;
+        if (is_held(waits->second)) waits->second.is_locked = false;
         return;
     }
     const bool runs = lease != m_.leases.end() && by_account(lease->second.pool);

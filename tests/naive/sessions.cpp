@@ -29,6 +29,7 @@ uint32_t NaiveCore::open_session(const core::SessionOpen& open) {
 // Invariant 17: nothing of it is left. What is told of it meanwhile is told to nobody.
 void NaiveCore::session_died(uint32_t session, bool tree_lives) {
     dying_ = session;
+    give_up_roles(session);
     tree_lives ? holder_died(session) : client_died(session);
     worker_died(session);
     if (!tree_lives) m_.sessions.erase(session);

@@ -69,6 +69,7 @@ void NaiveCore::become_idle(uint64_t id) {
     }
     slot.is = SlotIs::kIdle;
     slot.idle_place = m_.idle_seen++;
+    slot.idle_since_ns = m_.now;
 }
 
 // S0.11: nobody has said of it that it is idle: it is not in the queue until its worker does.
@@ -77,7 +78,8 @@ void NaiveCore::become_recovering(uint64_t id) {
     slot.is = SlotIs::kRecovering;
     slot.is_taken_back = false;
     slot.only_waits_for_admission = false;
-    if (is_leaving(slot)) leave(id);
+    if (is_leaving(slot)) return leave(id);
+    note_stop(id);
 }
 
 // S0.19: its worker was asked and has not answered. As long as that is so the slot is held, if for
@@ -88,7 +90,8 @@ void NaiveCore::become_unknown(uint64_t id) {
     slot.is = SlotIs::kUnknown;
     slot.is_taken_back = is_asked;
     slot.only_waits_for_admission = false;
-    if (is_leaving(slot)) leave(id);
+    if (is_leaving(slot)) return leave(id);
+    note_stop(id);
 }
 
 // S0.15: a slot that is not there any more is in no queue. S0.20: its id is not used again, so that
@@ -100,7 +103,9 @@ void NaiveCore::leave(uint64_t id) {
         return;
     }
     void_promise(id);
-    if (m_.pools.at(slot.pool).config.kind == shm::PoolKind::kWorker) {
+    // Of an order nobody is told, as nobody has offered it.
+    const bool is_offered = slot.is != SlotIs::kOrdered;
+    if (m_.pools.at(slot.pool).config.kind == shm::PoolKind::kWorker && is_offered) {
         Decision& gone =
             tell(DecisionKind::kSlotGone, slot.session == dying_ ? shm::kNoRow : slot.session);
         gone.pool = slot.pool;
@@ -108,7 +113,9 @@ void NaiveCore::leave(uint64_t id) {
         gone.id = id;
     }
     arena_freed(slot.attribute_blocks);
+    const uint32_t pool = slot.pool;
     m_.slots.erase(id);
+    slot_count_fell(pool);
 }
 
 // A claim or a lease lets the slot go. S0.24: whatever was left of its reservation ends with that,
@@ -162,6 +169,7 @@ void NaiveCore::stop_admission(Slot& slot) {
     slot.is = SlotIs::kRecovering;
     slot.only_waits_for_admission = true;
     if (slot.promised_to != 0) void_promise(slot.id);
+    note_stop(slot.id);
 }
 
 // S0.16, S0.28: a slot that was idle but for what stopped it is admitted when that is gone, at
@@ -172,7 +180,9 @@ void NaiveCore::admit_if_only_waiting(Slot& slot) {
 }
 
 // "Announcing is checked in this order." S0.14: a name is one slot's in its pool.
-Reason NaiveCore::announce_refusal(const core::Announce& announce, const Slot* existing) const {
+Reason NaiveCore::announce_refusal(const core::Announce& announce,
+                                   const Slot* existing,
+                                   bool is_of_order) const {
     if (announce.refusal != Reason::kOk) return announce.refusal;
     if (!pool_lives(announce.pool)) return Reason::kUnknownPool;
     const core::PoolConfig& pool = m_.pools[announce.pool].config;
@@ -182,7 +192,12 @@ Reason NaiveCore::announce_refusal(const core::Announce& announce, const Slot* e
     const Reason wrong = announced_vector_refusal(announce, existing);
     if (wrong != Reason::kOk) return wrong;
     if (by_account(announce.pool) && !labels_are_sound(announce.labels)) return Reason::kPayload;
-    if (existing == nullptr && slot_rows_used() >= limits_.slots) return Reason::kTablesFull;
+    const bool has_row = existing != nullptr || is_of_order;
+    if (!is_of_order && !announce.type.empty() &&
+        type_named(announce.pool, announce.type) == shm::kNoRow) {
+        return Reason::kNotFound;
+    }
+    if (!has_row && slot_rows_used() >= limits_.slots) return Reason::kTablesFull;
     if (blocks_for(announce.attributes.size()) > arena_free()) return Reason::kArenaFull;
     return Reason::kOk;
 }
@@ -191,13 +206,23 @@ Reason NaiveCore::announce_refusal(const core::Announce& announce, const Slot* e
 // same one as before. S0.28: the state is there before it is told.
 void NaiveCore::apply(const core::Announce& announce) {
     Slot* known = slot_named(announce.pool, announce.name);
-    const Reason refusal = announce_refusal(announce, known);
+    // An order that is not there any more, or another pool's, is none.
+    Slot* order = known == nullptr ? open_order(announce.order, announce.pool) : nullptr;
+    const Reason refusal = announce_refusal(announce, known, order != nullptr);
     if (refusal != Reason::kOk) {
         tell_result(announce.session, announce.user_data, refusal);
         return;
     }
-    const uint64_t id = known != nullptr ? known->id : m_.slots_seen++;
-    if (known == nullptr) {
+    const Slot* there = known != nullptr ? known : order;
+    const uint64_t id = there != nullptr ? there->id : m_.slots_seen++;
+    if (order != nullptr) {
+        order->is = SlotIs::kRecovering;
+        order->order = shm::OrderState::kAnnounced;
+        order->boot_until_ns = shm::kNever;
+        order->session = announce.session;
+        order->name = announce.name;
+    }
+    if (there == nullptr) {
         Slot fresh;
         fresh.id = id;
         fresh.pool = announce.pool;
@@ -208,6 +233,10 @@ void NaiveCore::apply(const core::Announce& announce) {
         m_.slots[id] = fresh;
     }
     Slot& slot = m_.slots.at(id);
+    // "A worker without an order may say its type."
+    if (slot.order == shm::OrderState::kNone && !announce.type.empty()) {
+        slot.type = type_named(announce.pool, announce.type);
+    }
     arena_freed(slot.attribute_blocks);
     slot.attribute_blocks = blocks_for(announce.attributes.size());
     slot.worker_tag = announce.worker_tag;
@@ -222,6 +251,7 @@ void NaiveCore::apply(const core::Announce& announce) {
     announced.pool = slot.pool;
     announced.slot_number = slot.number;
     announced.id = id;
+    note_stop(id);
     if (known != nullptr) {
         announce_again(slot, announce);
     } else if (announce.ready) {

@@ -74,6 +74,10 @@ TimeNs NaiveCore::next_due() const {
     if (!timers.empty()) next = timers.front().due_ns;
     for (const auto& [id, slot] : m_.slots)
         next = std::min({next, unreserved_from(slot), later(silent_too_long(slot), 1)});
+    for (const TimeNs at : provision_instants()) {
+        if (at >= next) break;
+        if (time_changes(at)) return at;
+    }
     return next;
 }
 

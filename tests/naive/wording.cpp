@@ -54,6 +54,10 @@ const char* name_of(DecisionKind kind) {
             return "refund";
         case DecisionKind::kPulled:
             return "pulled";
+        case DecisionKind::kCreate:
+            return "create";
+        case DecisionKind::kStop:
+            return "stop";
     }
     return "?";
 }
@@ -238,6 +242,14 @@ const char* name_of(StepKind kind) {
             return "drain";
         case StepKind::kSteer:
             return "steer";
+        case StepKind::kSetType:
+            return "type";
+        case StepKind::kDeleteType:
+            return "delete-type";
+        case StepKind::kProvide:
+            return "provide";
+        case StepKind::kProvisioned:
+            return "provisioned";
         case StepKind::kRestart:
             return "restart";
         case StepKind::kTurnEnd:
@@ -269,8 +281,10 @@ class Line {
 
 std::string slot_name(uint32_t label) {
     if (label < kCountedLabel || label == kNoLabel) return std::to_string(label);
-    const uint32_t place = label - kCountedLabel;
-    return std::to_string(place / 65536) + "/" + std::to_string(place % 65536);
+    const bool is_order = label >= kOrderLabel;
+    const uint32_t place = label - (is_order ? kOrderLabel : kCountedLabel);
+    return (is_order ? "order" : "") + std::to_string(place / 65536) + "/" +
+           std::to_string(place % 65536);
 }
 
 void say_amounts(Line& line, const std::vector<core::Amount>& amounts) {
@@ -300,6 +314,8 @@ void say_announce(Line& line, const Step& step) {
         line.say("label:" + label);
     if (step.announce.is_protected) line.say("protected");
     if (step.announce.ready) line.say("ready");
+    if (step.subject != kNoLabel) line.say("of=" + slot_name(step.subject));
+    line.add("type", step.type_name, "");
     if (step.announce.refusal != Reason::kOk) line.say(name_of(step.announce.refusal));
 }
 
@@ -392,6 +408,14 @@ std::string to_string(const Step& step) {
             line.add("claim", step.subject, kNoLabel).add("tag", step.tag, kNoLabel);
             line.add("interval", step.interval_ns, 0);
             break;
+        case StepKind::kSetType:
+        case StepKind::kDeleteType:
+        case StepKind::kProvide:
+            line.add("pool", step.pool, kNoLabel).say(provision_words(step));
+            break;
+        case StepKind::kProvisioned:
+            line.say(provision_words(step)).say("slot=" + slot_name(step.subject));
+            break;
         case StepKind::kRestart:
             break;
         case StepKind::kTurnEnd:
@@ -420,6 +444,7 @@ std::string to_string(const PoolSpec& pool) {
     if (config.expiry == shm::ExpiryMode::kStrict) line.say("strict");
     if (config.expiry == shm::ExpiryMode::kLazy) line.say("lazy");
     if (config.order == shm::PoolOrder::kPriority) line.say("priority");
+    if (config.workers_max != 0) line.say(words_of_elastic(config));
     if (config.order == shm::PoolOrder::kAccount) line.say(words_of_account_order(config));
     return line.text();
 }
@@ -443,7 +468,7 @@ std::string to_string(const DecisionLine& decision) {
     }
     for (const uint64_t amount : decision.resources)
         line.say("of:" + std::to_string(amount));
-    line.add("answer", decision.answer.size(), 0);
+    line.add("answer", decision.answer.size(), 0).add("type", decision.type, "");
     line.add("account", decision.account, shm::kNoRow).add("other", decision.other_claim, 0);
     if (decision.from_class != decision.to_class) {
         line.say(std::to_string(decision.from_class) + "->" + std::to_string(decision.to_class));

@@ -23,4 +23,8 @@ std::string words_of(const AccountSpec& account);
 std::string words_of_account_order(const core::PoolConfig& config);
 std::string report_words(const Step& step);
 
+// What only elastic pools look at.
+std::string words_of_elastic(const core::PoolConfig& config);
+std::string provision_words(const Step& step);
+
 }  // namespace dibs::naive

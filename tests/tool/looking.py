@@ -49,7 +49,7 @@ def pools(place):
                       "web   worker   no            0     0       0       0       0         0           0        0"
                       "  -            -                   0\n")
     pool = ('"draining":false,"slots":S,"idle":S,"leased":0,"parked":0,"shared":0,"reserved":0,"recovering":0,'
-            '"unknown":0,"waiting":0,"confirming":0,"oldest_wait_ns":null,'
+            '"unknown":0,"ordered":null,"waiting":0,"confirming":0,"oldest_wait_ns":null,'
             '"oldest_lease_ns":null,"last_grant_ns":null,"accepted":0,"granted":0,"hits":0,'
             '"expired":0,"cancelled":0,"rejected":0,"turned_away":0,"released":0,"refused":0,'
             '"units_max":256,"backlog_max":8192,"interval_max_ns":300000000000,"grace_ns":0,'
@@ -132,14 +132,15 @@ def rows_as_json(place):
                  '"slot":"s0x100000000","state":"leased","name":null,"holder":1,"account":"uid:U",'
                  '"held_ns":N,"holder_pid":N,"holder_command":"dibs","fence":1,'
                  '"worker":null,"announcer_pid":null,"round":1,'
-                 '"protected":false,"unqualified":false,"draining":false,"drained":false,"attributes":["device=0"],"resources":null}')
+                 '"protected":false,"unqualified":false,"draining":false,"drained":false,"attributes":["device=0"],"resources":null,'
+                 '"type":null}')
     expect_equal(said[2],
                  '{"schema":"dibs.slots/1","id":"web/0","pool":"web","number":0,'
                  '"slot":"s0x100000002","state":"idle","name":"w-0","holder":null,"account":null,'
                  '"held_ns":null,"holder_pid":null,"holder_command":null,"fence":null,'
                  '"worker":"W","announcer_pid":N,'
                  '"round":0,"protected":false,"unqualified":false,"draining":false,"drained":false,'
-                 '"attributes":["port=80"],"resources":null}')
+                 '"attributes":["port=80"],"resources":null,"type":null}')
     row = (f'"pid":N,"user":"{USER}","command":"dibs",'
            '"account":"uid:U","age_ns":N,"state":"open","slots":S,"claims":0,"leases":L,'
            '"uid":N,"gid":N')

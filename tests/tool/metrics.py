@@ -32,6 +32,10 @@ slots = 2
 name = "far"
 kind = "worker"
 order = "account"
+[[pool]]
+name = "py"
+kind = "worker"
+workers_max = 4
 """
 SAMPLE = re.compile(r'(\w+)(?:\{(.*)\})? (\S+)')
 

@@ -44,6 +44,10 @@ order = "account"
 name = "web"
 kind = "worker"
 attributes_max = 64
+[[pool]]
+name = "py"
+kind = "worker"
+workers_max = 1
 [[set]]
 name = "any"
 pools = ["gpu", "web"]
@@ -97,6 +101,16 @@ def gather_reports(place, take):
     claim.wait()
 
 
+def gather_types(place, take):
+    """Those of an elastic pool, with the provisioner of one."""
+    provisioner = place.begin("worker", "py", "--type", "py", "--", "sleep", "1000")
+    wait_until(place, ("ls", "types", "-o", "jsonl"), lambda rows: rows[0]["provisioner"])
+    take("ls types")
+    take("show", "py", as_name="show, an elastic pool")
+    provisioner.terminate()
+    provisioner.wait()
+
+
 def some_events(place):
     """A claim that is granted and given back, and one that is rejected."""
     expect_equal(place.run("exec", "gpu", "--", "true"), (0, "", ""))
@@ -143,6 +157,7 @@ def gather(place):
     waiting(place, 1)
     take("version")
     take("status")
+    gather_types(place, take)
     for what in ("pools", "sets", "slots", "workers", "claims", "leases", "clients"):
         take(f"ls {what}")
     lease = json.loads(place.run("ls", "leases", "-o", "jsonl")[1])

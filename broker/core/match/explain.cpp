@@ -32,6 +32,10 @@ WaitReason Explainer::obstacle_of(uint32_t row, Explanation* told) {
         matcher().by_account(claim.pool) ? &book()->crowds[book()->crowd_of_claim[row]] : nullptr;
     if (crowd != nullptr) explain_fitting(*crowd, told);
     if (told->at_class == kNoClass) return WaitReason::kLeftOut;
+    if (provisioning().is_elastic(claim.pool) && pool.idle < claim.units) {
+        const WaitReason why = obstacle_to_workers(row, told);
+        if (why != WaitReason::kNone) return why;
+    }
     if (pool.slots == 0) return WaitReason::kNoSlots;
     if (whole_slots(pool) == pool.drained) return WaitReason::kDrained;
     if (wants_part(claim)) return obstacle_to_part(row, told);
@@ -54,6 +58,43 @@ WaitReason Explainer::obstacle_of(uint32_t row, Explanation* told) {
     if (crowd == nullptr) return WaitReason::kNextTurn;
     crowds().choose_slots(*crowd, false);  // without what the last pass has kept for other claims
     return book()->chosen.size() < claim.units ? WaitReason::kHeldBack : WaitReason::kNextTurn;
+}
+
+// In an elastic pool: why there are too few workers for it; kNone: it is not for want of any.
+WaitReason Explainer::obstacle_to_workers(uint32_t row, Explanation* told) {
+    const uint32_t place = state.claims[row].pool;
+    const uint32_t workers = state.pools[place].slots;
+    const shm::ElasticRow& elastic = state.elastics[place];
+    const Provisioning::Counts& now = provisioning().counts[place];
+    const TimeNs now_ns = turn().now_ns;
+    told->ordered = elastic.ordered;
+    if (now.unallocated >= state.claims[row].units) {
+        return told->ordered != 0 ? WaitReason::kBeingMade : WaitReason::kNone;
+    }
+    bool provided = false;
+    TimeNs again_ns = kNever;  // some type can be had again
+    for (const uint32_t type : provisioning().types_of(place)) {
+        const shm::TypeRow& of = state.types[type];
+        if (told->type.empty()) told->type = name_of(of);
+        if (of.session == kNoRow) continue;
+        provided = true;
+        again_ns = std::min<TimeNs>(again_ns, std::max(of.failed_until_ns, of.capacity_until_ns));
+    }
+    if (!provided) return WaitReason::kNoProvisioner;
+    if (provisioning().at_quota(place)) {
+        told->limit = workers >= elastic.workers_max ? elastic.workers_max : 0;
+        if (told->limit == 0) told->pause_ns = left_until(elastic.quota_until_ns, now_ns);
+        return WaitReason::kAtQuota;
+    }
+    if (now.running >= elastic.limit) {
+        told->limit = elastic.limit;
+        return WaitReason::kLimit;
+    }
+    again_ns = std::max(
+        {again_ns, TimeNs{elastic.everything_until_ns}, TimeNs{elastic.throttle_until_ns}});
+    told->pause_ns = left_until(again_ns, now_ns);
+    if (told->pause_ns != 0) return WaitReason::kPausing;
+    return told->ordered != 0 ? WaitReason::kBeingMade : WaitReason::kNone;
 }
 
 WaitReason Explainer::obstacle_to_part(uint32_t row, Explanation* told) {

@@ -22,6 +22,8 @@ struct Explainer : Module<Explainer> {
     [[nodiscard]] WaitReason obstacle_of(uint32_t claim, Explanation* told);
     [[nodiscard]] WaitReason obstacle_to_part(uint32_t claim, Explanation* told);
 
+    [[nodiscard]] WaitReason obstacle_to_workers(uint32_t claim, Explanation* told);
+
     // account_explain.cpp
     void explain_promise(uint32_t claim, Explanation* told) const;
     void explain_class(uint32_t claim, Explanation* told) const;

@@ -38,6 +38,12 @@ enum class WaitReason : uint8_t {
     // Pools whose slots have resources.
     kLacks = 18,     // first in line; no slot has as much of a resource free as it wants
     kSlotRows = 19,  // first in line; the broker's slot rows are used up: each part takes one
+    // Elastic pools.
+    kNoProvisioner = 20,  // first in line; no type of the pool has a provisioner
+    kBeingMade = 21,      // first in line; workers are ordered that have not come yet
+    kAtQuota = 22,        // first in line; at quota, or there are as many workers as there may be
+    kPausing = 23,        // first in line; types at capacity or after a failed start, or throttled
+    kLimit = 24,          // first in line; as many units run as the limit has after an overload
 };
 
 // Why the claim is of its class.
@@ -77,6 +83,12 @@ struct Explanation {
     uint32_t resource = 0;
     uint64_t wanted = 0;     // of it, at least
     uint64_t most_free = 0;  // of it, of one slot
+
+    // Elastic pools.
+    uint32_t ordered = 0;        // workers that were asked for and have not come
+    uint32_t limit = 0;          // kAtQuota: workers_max if that is it, else 0; kLimit: which
+    uint64_t pause_ns = 0;       // kAtQuota, kPausing: left of it; 0: no time ends it
+    std::string_view type = {};  // kNoProvisioner: the cheapest, or empty
 
     // Pools ordered by account. There `obstacle` is what else stands in its own way, and the order
     // is class, base labels (more of them first), number.

@@ -17,6 +17,7 @@
 #include "broker/core/match/priorities.hpp"
 #include "broker/core/match/vectors.hpp"
 #include "broker/core/module.hpp"
+#include "broker/core/provision/provisioning.hpp"
 #include "broker/core/rules/claims.hpp"
 #include "broker/core/rules/leases.hpp"
 #include "broker/core/rules/slots.hpp"
@@ -135,6 +136,7 @@ struct Matcher : Module<Matcher> {
     }
     // Returns the claim that stays behind it, or kNoRow.
     uint32_t lease_ends(uint32_t lease) {
+        if (by_priority(state.leases[lease].pool)) provisioning().use_ends(lease);
         return by_account(state.leases[lease].pool) ? run_ends(lease) : kNoRow;
     }
     void lease_shrinks(uint32_t lease);
@@ -145,7 +147,9 @@ struct Matcher : Module<Matcher> {
         if (pool.order == shm::PoolOrder::kAccount) crowds().leave_state(slot, from, to);
     }
     void slot_enters_state(uint32_t slot, const shm::PoolRow& pool, SlotState from, SlotState to) {
-        if (pool.order == shm::PoolOrder::kAccount) crowds().enter_state(slot, from, to);
+        if (pool.order == shm::PoolOrder::kArrival) return;
+        pool.order == shm::PoolOrder::kAccount ? crowds().enter_state(slot, from, to)
+                                               : provisioning().slot_enters(slot, to);
     }
     // The slot changes in what decides whether its lease may be taken.
     template <class Change>
@@ -154,6 +158,11 @@ struct Matcher : Module<Matcher> {
         change();
         if (listed) crowds().list_slot(slot, true);
         if (has_resources(state.pools[state.slots[slot].pool])) vectors().slot_changes(slot);
+        holder_changes(slot);
+    }
+    // Without a change of its state.
+    void holder_changes(uint32_t slot) {
+        if (by_priority(state.slots[slot].pool)) provisioning().slot_changes(slot);
     }
     // Slots of an ended lease, as far as they become idle at once; returns the first of the others.
     uint32_t slots_come_back(uint32_t first, uint32_t except) {
@@ -186,6 +195,7 @@ struct Matcher : Module<Matcher> {
     void list_number(uint32_t claim);
     [[nodiscard]] uint32_t find_ranked(uint64_t number) const;
     void wait_by_priority(uint32_t claim);
+    void leave_priority(uint32_t claim);
     void change_priority(uint32_t claim, int32_t priority);
     void check_priorities(std::vector<std::string>* wrongs) const;
 
@@ -207,8 +217,11 @@ struct Matcher : Module<Matcher> {
   private:
     // pass.cpp
     bool pass_over(uint32_t pool);
+    bool serve_pool(uint32_t pool);
+    bool pass_by_priority(uint32_t pool);
     bool serve_in_order(uint32_t pool);
     uint32_t take_these(std::span<const uint32_t> slots, SlotState to);
+    uint32_t take_last_idle(uint32_t pool, uint32_t units);
     void serve(uint32_t claim);
     void reserve(uint32_t claim);
     void end_impatient(uint32_t claim);
@@ -226,7 +239,6 @@ struct Matcher : Module<Matcher> {
 
     // priorities.cpp
     void forget_number(uint32_t claim);
-    void leave_priority(uint32_t claim);
     [[nodiscard]] uint32_t best_by_priority(uint32_t pool) const;
     [[nodiscard]] uint32_t ahead_by_priority(uint32_t claim) const;
 

@@ -35,12 +35,26 @@ bool Matcher::servable(uint32_t row, uint32_t units) const {
 }
 
 bool Matcher::pass_over(uint32_t pool) {
-    if (by_account(pool)) return crowds().pass_by_account(pool);
+    if (!serves_by_arrival(pool)) {
+        return by_account(pool) ? crowds().pass_by_account(pool) : pass_by_priority(pool);
+    }
     // Fresh claims are older than what waits: they are fresh because nothing waited.
     if (turn().fresh_of_pool[pool].count != 0) early_grants().serve_fresh(pool);
+    return serve_pool(pool);
+}
+
+bool Matcher::serve_pool(uint32_t pool) {
     const bool is_over = serve_in_order(pool);
     vectors().held_back.clear();
     return is_over && end_impatient_of(pool);
+}
+
+// Where locks have changed the order, another claim may be the first one now.
+bool Matcher::pass_by_priority(uint32_t pool) {
+    do {
+        if (!serve_pool(pool) || !provisioning().provision(pool)) return false;
+    } while (provisioning().reordered && state.pools[pool].idle != 0);
+    return true;
 }
 
 bool Matcher::serve_in_order(uint32_t pool) {
@@ -149,6 +163,15 @@ uint32_t Matcher::take_these(std::span<const uint32_t> these, SlotState to) {
     return next;
 }
 
+// Of an elastic pool those that became idle last, so that the others may be stopped (S1.35).
+uint32_t Matcher::take_last_idle(uint32_t pool, uint32_t units) {
+    turn().scratch.clear();
+    uint32_t slot = state.pools[pool].ready_tail;
+    for (uint32_t unit = 0; unit < units; ++unit, slot = state.slots[slot].ready_prev)
+        turn().scratch.push_back(slot);
+    return take_these(turn().scratch, SlotState::kReserved);
+}
+
 void Matcher::serve(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     if (wants_part(claim)) {
@@ -165,7 +188,10 @@ void Matcher::serve(uint32_t row) {
     const bool counted = state.pools[claim.pool].kind == shm::PoolKind::kCounted;
     const SlotState to = counted ? SlotState::kLeased : SlotState::kReserved;
     claim_stops_waiting(row);
-    give(row, take_idle(claim.pool, claim.units, to), to);
+    const bool last = by_priority(claim.pool) && provisioning().is_elastic(claim.pool);
+    give(row,
+         last ? take_last_idle(claim.pool, claim.units) : take_idle(claim.pool, claim.units, to),
+         to);
 }
 
 void Matcher::reserve(uint32_t row) {
@@ -185,6 +211,7 @@ void Matcher::reserve(uint32_t row) {
     for (uint32_t slot = claim.first_slot; slot != kNoRow;) {
         shm::SlotRow& taken = edit().row(state.slots[slot], 1);
         put(taken.holder, row);
+        holder_changes(slot);
         if (taken.session == kNoRow) {  // reported: no session to ask
             put(taken.flags, taken.flags | shm::SlotFlag::kConfirmed);
             assert(claim.confirmed < claim.units && pool.unconfirmed != 0);

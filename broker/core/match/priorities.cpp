@@ -53,13 +53,17 @@ uint32_t Matcher::find_ranked(uint64_t number) const {
 void Matcher::wait_by_priority(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     assert(claim.state == shm::ClaimState::kWaiting);
-    if (!is_held(claim)) priorities->ranked.insert(claim.pool, row, priorities->order());
+    if (is_held(claim)) return;
+    priorities->ranked.insert(claim.pool, row, priorities->order());
+    provisioning().count_locked(row, true);
 }
 
 void Matcher::leave_priority(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     assert(claim.state == shm::ClaimState::kWaiting);
-    if (!is_held(claim)) priorities->ranked.remove(claim.pool, row, priorities->order());
+    if (is_held(claim)) return;
+    priorities->ranked.remove(claim.pool, row, priorities->order());
+    provisioning().count_locked(row, false);
 }
 
 uint32_t Matcher::best_by_priority(uint32_t pool) const {
@@ -78,6 +82,7 @@ void Matcher::change_priority(uint32_t row, int32_t priority) {
     const bool waits = claim.state == shm::ClaimState::kWaiting;
     if (waits) leave_priority(row);
     put(claim.priority, priority);
+    if (is_held(claim)) put(claim.flags, claim.flags & ~uint32_t{shm::ClaimFlag::kLocked});
     if (!waits) return;
     wait_by_priority(row);
     touch(claim.pool);

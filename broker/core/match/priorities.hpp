@@ -15,11 +15,14 @@ struct Priorities {
           ranked(rows.pools.size(), rows.claims.size()),
           claim_by_number(rows.claims.size()) {}
 
-    // The better priority first, then the older claim.
+    // The locked ones first, then the better priority, then the older claim.
     [[nodiscard]] auto order() const {
         return [this](uint32_t left, uint32_t right) {
             const shm::ClaimRow& one = state.claims[left];
             const shm::ClaimRow& other = state.claims[right];
+            if (((one.flags ^ other.flags) & shm::ClaimFlag::kLocked) != 0) {
+                return (one.flags & shm::ClaimFlag::kLocked) != 0;
+            }
             return one.priority != other.priority ? one.priority > other.priority
                                                   : one.arrival < other.arrival;
         };

@@ -63,6 +63,19 @@ class RankedRows {
 
     [[nodiscard]] uint32_t size(uint32_t set) const { return size_of(roots_[set]); }
 
+    // The one before which so many stand, fewer than there are.
+    [[nodiscard]] uint32_t at(uint32_t set, uint32_t before) const {
+        uint32_t row = roots_[set];
+        for (;;) {
+            assert(row != shm::kNoRow);
+            const uint32_t left = size_of(nodes_[row].left);
+            if (before == left) return row;
+            const bool is_left = before < left;
+            row = is_left ? nodes_[row].left : nodes_[row].right;
+            before -= is_left ? 0 : left + 1;
+        }
+    }
+
     // How many stand before `row`, which need not stand in the set.
     template <class Less>
     [[nodiscard]] uint32_t rank(uint32_t set, uint32_t row, const Less& less) const {

@@ -47,6 +47,7 @@ std::vector<std::string> Core::Parts::check_all() const {
     invariants.leases(0, state.leases.size());
     Wrongs wrongs = invariants.check(std::move(look.counts()), soundness.free_claims_sound());
     if (wrongs.empty()) check_priorities(&wrongs);
+    if (wrongs.empty()) Provisioning::check(&wrongs);
     return wrongs;
 }
 

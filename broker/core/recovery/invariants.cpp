@@ -157,6 +157,9 @@ void Invariants::pools() {
             it.expect_count(count.of, counts[count.counted], pool.*count.stored);
         it.expect_count(
             "slots under leases", counts[kUnitsLeased], pool.leased + counts[kKilledSlots]);
+        it.expect_count("ordered",
+                        counts[static_cast<size_t>(SlotState::kOrdered)],
+                        state_.elastics[row].ordered);
         it.expect_count("collected slots", counts[kCollectedSlots], parts_.collected[row]);
         ready_queue(row);
         backlog(row);

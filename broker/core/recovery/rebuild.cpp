@@ -46,6 +46,7 @@ void Rebuild::claims() {
     parts_.now_ns = state_.counters->time_ns;
     parts_.first_number = state_.counters->arrival_next;
     parts_.open_part_index();
+    parts_.find_types();
     sessions();
     for (uint32_t row = 0; row < state_.counters->pools; ++row) {
         parts_.backlog.reserve(row, std::min(state_.pools[row].backlog_max, state_.claims.size()));
@@ -161,6 +162,7 @@ void Rebuild::slots(uint32_t begin, uint32_t end) {
         --slots_left_;
         if ((slot.flags & shm::SlotFlag::kCollected) != 0) ++parts_.collected[slot.pool];
         assert(slot.pool < state_.counters->pools);
+        parts_.Provisioning::slot_changes(row);
         if (slot.session != kNoRow) parts_.session_slots.push_back(slot.session, row);
         if (slot.part_of != kNoRow && parts_.parts_index) parts_.parts_index->part_changes(row);
         parts_.hold_arena(slot.session, slot.attributes_size);
@@ -185,6 +187,7 @@ void Rebuild::finish() {
         const shm::PoolRow& pool = state_.pools[row];
         parts_.dirty.add(row);
         parts_.touched.add(row);
+        parts_.pool_is_found(row);
         if (pool.state == shm::PoolState::kGoing) parts_.going.push_back(row);
         const bool is_counted = pool.kind == shm::PoolKind::kCounted;
         if (is_counted && pool.number_next < pool.slots_wanted) parts_.growing.push_back(row);

@@ -70,7 +70,7 @@ void RowInvariants::pool(uint32_t row) const {
     const bool is_unused = pool.waiting == 0 && pool.confirming == 0 && pool.idle == pool.slots;
     it.expect_count("slots (conservation)",
                     uint64_t{pool.idle} + pool.reserved + pool.leased + pool.recovering +
-                        pool.unknown + pool.shared,
+                        pool.unknown + pool.shared + state.elastics[row].ordered,
                     pool.slots);
     it.expect_count("accepted and requeued claims",
                     pool.granted_total + pool.expired_total + pool.cancelled_total +
@@ -98,7 +98,7 @@ void RowInvariants::slot(uint32_t row) const {
     const bool is_counted = pool.kind == shm::PoolKind::kCounted;
     it.expect(!is_counted || (!is_workers && slot.name_size == 0),
               "is a worker's, in a pool that has none");
-    it.expect(is_counted || is_workers || takes_reports(pool),
+    it.expect(is_counted || is_workers || takes_reports(pool) || slot.state == SlotState::kOrdered,
               "is nobody's, in a pool that takes no reports");
     it.expect(!is_drained(slot) || has(slot, SlotFlag::kProtected),
               "is drained and may be granted");
@@ -144,6 +144,9 @@ void RowInvariants::claim(uint32_t row) const {
     it.expect(claim.arrival < state.counters->arrival_next, "is from the future");
     const bool holds_slots =
         claim.state == ClaimState::kReserved || claim.state == ClaimState::kPromised;
+    const bool locked = (claim.flags & shm::ClaimFlag::kLocked) != 0;
+    it.expect(!locked || (state.elastics[claim.pool].workers_max != 0 && claim.priority > 0),
+              "is locked, and can be in no line");
     it.expect(holds_slots || claim.first_slot == kNoRow, "waits or runs, and holds slots itself");
     if (claim.state == ClaimState::kRunning) {
         it.expect(claim.deadline_ns == kNever, "runs and has a deadline");

@@ -35,7 +35,7 @@ struct RowInvariants {
 
 // Of one pool: slots in each state by its number, and what follows.
 enum PoolCount : uint8_t {
-    kDrainedSlots = 7,
+    kDrainedSlots = 8,
     kParts,
     kCollectedSlots,
     kKilledSlots,  // recovering, under a lease whose holder is being killed

@@ -10,6 +10,7 @@
 
 #include "broker/core/core.hpp"
 #include "broker/core/match/account_book.hpp"
+#include "broker/core/recovery/sound_elastic.hpp"
 #include "broker/core/recovery/sound_text.hpp"
 #include "broker/core/recovery/sound_vectors.hpp"
 #include "broker/core/store/arena.hpp"
@@ -46,21 +47,6 @@ constexpr uint32_t kRowsAhead = 16;
 // The same along a list, which asks little of each row.
 constexpr uint32_t kListAhead = 64;
 
-// Images are copied to where they say: never into the log itself, nor beside a line.
-bool images_sound(const State& state) {
-    const uint32_t images = state.head->log.images.load(std::memory_order_relaxed);
-    if (images > state.log_images_max) return false;
-    const auto begin =
-        static_cast<uint64_t>(reinterpret_cast<const std::byte*>(state.counters) - state.base);
-    const auto end =
-        static_cast<uint64_t>(reinterpret_cast<const std::byte*>(state.log_offsets) - state.base);
-    for (uint32_t image = 0; image < images; ++image) {
-        const uint64_t offset = state.log_offsets[image];
-        if (offset % shm::kLineSize != 0 || offset < begin || offset >= end) return false;
-    }
-    return true;
-}
-
 std::string row_text(const char* table, uint32_t row, const char* what) {
     return std::string(table) + " row " + std::to_string(row) + what;
 }
@@ -87,7 +73,7 @@ class Words {
                 const uint32_t later = row + kPiecesAhead * (end - begin);
                 rows.template fetch_line<0>(later);
                 rows.template fetch_line<1>(later);
-            } else if constexpr (!std::is_same_v<Row, shm::LabelSetRow>) {
+            } else if constexpr (requires { rows[row].state; }) {
                 rows.fetch_behind(row);
             }
             if (!is_link(rows[row].head.free_next, rows.size()) || !sound(rows[row])) {
@@ -234,6 +220,9 @@ class Words {
                  sound_resources(pool, text(pool.resources, pool.resources_size))));
     }
 
+    bool sound(const shm::TypeRow& row) const { return sound_type(state_, row); }
+    bool sound(const shm::ElasticRow& row) const { return sound_elastic(state_, row); }
+
     bool sound(const shm::SessionRow& row) const {
         return within(row.state, SessionState::kOutlived) && row.tags_max <= shm::kTagsMax &&
                (row.state == SessionState::kFree || is_account(row.account));
@@ -283,12 +272,12 @@ class Words {
         const bool leased =
             slot.state == SlotState::kLeased || slot.state == SlotState::kRecovering;
         const uint32_t holders = leased ? state_.leases.size() : state_.claims.size();
-        return within(slot.state, SlotState::kShared) && slot.pool < state_.counters->pools &&
+        return within(slot.state, SlotState::kOrdered) && slot.pool < state_.counters->pools &&
                is_link(slot.session, state_.sessions.size()) && is_link(slot.holder, holders) &&
                is_link(slot.holder_next, slots) && is_link(slot.ready_next, slots) &&
                is_link(slot.ready_prev, slots) && chain(slot.attributes, slot.attributes_size) &&
                slot.name_size < sizeof slot.name + 1 && is_link(slot.part_of, slots) &&
-               sound_amounts(state_, slot) &&
+               sound_amounts(state_, slot) && sound_order(state_, slot) &&
                (state_.pools[slot.pool].order != shm::PoolOrder::kAccount ||
                 sound_to_account(slot));
     }
@@ -389,18 +378,6 @@ class Words {
 
 }  // namespace
 
-std::string Soundness::log(State& state) {
-    const shm::LogHead& log = state.head->log;
-    const shm::LogPhase phase = log.phase.load(std::memory_order_acquire);
-    if (!within(phase, shm::LogPhase::kCommitted)) return "the log is in no phase that there is";
-    if (log.stores > state.log_stores_max) return "the log counts more stores than it holds";
-    if (phase == shm::LogPhase::kOpen) {
-        if (!images_sound(state)) return "the log's images belong to no rows";
-        Edit::recover(state);
-    }
-    return {};
-}
-
 std::string Soundness::counters() const {
     return Words(state_).sound_counters() ? ""
                                           : "the counters leave their tables, or their numbers";
@@ -417,6 +394,8 @@ std::string Soundness::tables() {
     }
     found = words.first_unsound("pool", state_.pools);
     if (found.empty()) found = words.first_unsound("session", state_.sessions);
+    if (found.empty()) found = words.first_unsound("type", state_.types);
+    if (found.empty()) found = words.first_unsound("elastic", state_.elastics);
     if (found.empty()) found = all_claims();
     if (found.empty()) found = words.first_unsound("account", state_.accounts);
     if (found.empty()) found = words.first_unsound("label set", state_.label_sets);

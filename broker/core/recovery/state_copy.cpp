@@ -28,6 +28,8 @@ constexpr std::array kCopiedTables = {Table::kCounters,
                                       Table::kLabelSets,
                                       Table::kSlotVectors,
                                       Table::kClaimVectors,
+                                      Table::kTypes,
+                                      Table::kElastics,
                                       Table::kArena};
 
 }  // namespace

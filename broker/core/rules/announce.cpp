@@ -33,7 +33,7 @@ uint32_t Workers::find_name(uint32_t pool, std::string_view name) const {
     });
 }
 
-Reason Workers::announce_refusal(const Announce& command, uint32_t existing) const {
+Reason Workers::announce_refusal(const Announce& command, uint32_t existing, uint32_t order) const {
     const shm::PoolRow& pool = state.pools[command.pool];
     if (pool.kind == shm::PoolKind::kCounted) return Reason::kState;
     if (command.name.size() > shm::kNameMax) return Reason::kMalformed;
@@ -45,7 +45,12 @@ Reason Workers::announce_refusal(const Announce& command, uint32_t existing) con
         reason != Reason::kOk) {
         return reason;
     }
-    if (existing == kNoRow && pools().slot_rows_left(kNoRow) == 0) return Reason::kTablesFull;
+    if (!command.type.empty() && order == kNoRow &&
+        provisioning().find_type(command.pool, command.type) == kNoRow) {
+        return Reason::kNotFound;
+    }
+    if (existing == kNoRow && order == kNoRow && pools().slot_rows_left(kNoRow) == 0)
+        return Reason::kTablesFull;
     return arena().has_room(command.attributes.size()) ? Reason::kOk : Reason::kArenaFull;
 }
 
@@ -57,11 +62,15 @@ void Workers::apply(const Announce& command) {
     if (!pools().pool_lives(command.pool)) return refuse(Reason::kUnknownPool);
     matcher().news_of(command.pool);
     const uint32_t existing = find_name(command.pool, command.name);
-    Reason reason = announce_refusal(command, existing);
+    const uint32_t order =
+        existing == kNoRow ? provisioning().open_order(command.order, command.pool) : kNoRow;
+    Reason reason = announce_refusal(command, existing, order);
     if (reason == Reason::kOk) reason = matcher().slot_labels_come(command);
     if (reason != Reason::kOk) return refuse(reason);
     const bool again = existing != kNoRow;
-    const uint32_t row = again ? existing : slots().make_slot(command.pool);
+    const uint32_t row = again             ? existing
+                         : order != kNoRow ? order
+                                           : slots().make_slot(command.pool);
     if (!again) {
         shm::SlotRow& slot = edit().row(state.slots[row], 1U << 1U | 1U << 3U);
         put(slot.session, command.session);
@@ -73,6 +82,10 @@ void Workers::apply(const Announce& command) {
         sessions().session_slots.push_back(command.session, row);
         shm::SessionRow& session = edit().row(state.sessions[command.session], 1);
         put(session.slots, session.slots + 1);
+        if (order != kNoRow) {
+            put(slot.order, shm::OrderState::kAnnounced);
+            put(edit().row(slot, 1U << 2U).announced_ns, turn().now_ns);
+        }
         slots().move_slot(row, SlotState::kRecovering);
     }
     fill_announced(row, command);
@@ -107,6 +120,9 @@ void Workers::fill_announced(uint32_t row, const Announce& command) {
     put(slot.attributes, chain);
     put(slot.attributes_size, command.attributes.size());
     put(slot.worker_tag, command.worker_tag);
+    if (!command.type.empty() && slot.order == shm::OrderState::kNone) {
+        put(slot.type, provisioning().find_type(command.pool, command.type));
+    }
     uint32_t flags = slot.flags & ~uint32_t{SlotFlag::kProtected};
     if (command.is_protected || is_drained(slot)) flags |= SlotFlag::kProtected;
     matcher().slot_changes(row, [&] {

@@ -50,6 +50,7 @@ void Pools::clear_pool(uint32_t row, bool keep_fences) {
     assert(row >= state.counters->pools ||
            (pool.slots == 0 && pool.waiting == 0 && pool.confirming == 0));
     assert(matcher().backlog.head(row) == kNoRow && leases().pool_leases.head(row) == kNoRow);
+    provisioning().close_pool(row);
     shm::PoolRow blank{};
     blank.head = pool.head;
     blank.ready_head = kNoRow;

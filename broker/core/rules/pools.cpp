@@ -57,6 +57,9 @@ std::string refusal_of(const PoolConfig& config) {
     if (const std::string resources = Vectors::refusal_of(config); !resources.empty()) {
         return wrong(resources);
     }
+    if (const std::string elastic = elastic_refusal(config); !elastic.empty()) {
+        return wrong(elastic);
+    }
     if (config.slot_attributes.size() > std::min(config.slots, kGrowStep)) {
         return wrong("attributes are given for more slots than " +
                      std::to_string(std::min(config.slots, kGrowStep)));
@@ -99,6 +102,14 @@ std::string_view attributes_of(const PoolConfig& config, uint32_t number) {
 
 }  // namespace
 
+uint32_t Pools::pool_named(std::string_view name) const {
+    for (uint32_t row = 0; row < state.counters->pools; ++row) {
+        const shm::PoolRow& pool = state.pools[row];
+        if (pool_lives(row) && std::string_view{pool.name, pool.name_size} == name) return row;
+    }
+    return kNoRow;
+}
+
 uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
     early_grants().settle_fresh();
     std::string wrong = refusal_of(config);
@@ -114,6 +125,10 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
     if (wrong.empty() && !is_new && vectors().differs(row, config)) {
         wrong =
             "pool '" + std::string{config.name} + "': its resources cannot change while it runs";
+    }
+    if (wrong.empty() && !is_new && provisioning().is_elastic(row) != (config.workers_max != 0)) {
+        wrong = "pool '" + std::string{config.name} +
+                "': whether it is elastic cannot change while it runs";
     }
     if (wrong.empty() && !is_new) wrong = change_refusal_of(config, state.pools[row]);
     const uint32_t more = is_new ? config.slots : config.slots - slots_below(row, config.slots);
@@ -168,6 +183,7 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
             (may_park(config) ? PoolFlag::kParks : 0) |
             (config.vector.empty() ? 0 : PoolFlag::kResources));
     if (is_new) vectors().open_pool(row, config);
+    provisioning().configure(row, config, is_new);
     vectors().slot_row_comes();  // its growth may leave some now
     put(pool.slots_wanted, config.slots);
     put(pool.units_max, config.units_max);
@@ -318,6 +334,8 @@ Reason Pools::drain(const Drain& command, TimeNs* left_ns) {
     early_grants().settle_fresh();
     if (command.number != kNoRow) {
         const uint32_t row = find_number(command.pool, command.number);
+        // A worker that is being stopped stays drained.
+        if (row != kNoRow && state.slots[row].stop_told != 0) return Reason::kState;
         if (row != kNoRow) drain_slot(row, command.on);
         return Reason::kOk;
     }

@@ -29,6 +29,7 @@ struct Pools : Module<Pools> {
     [[nodiscard]] bool no_session_knows(uint32_t pool) const;
 
     // pools.cpp
+    [[nodiscard]] uint32_t pool_named(std::string_view name) const;  // row or kNoRow
     uint32_t set_pool(const PoolConfig& config, std::string* why);
     bool grow_pools();
     // Slot rows that no growing pool but this one will need.
@@ -52,6 +53,7 @@ struct Pools : Module<Pools> {
     Reason drain(const Drain& command, TimeNs* left_ns);
     void count_drained(uint32_t slot, bool on);
     [[nodiscard]] uint32_t find_number(uint32_t pool, uint32_t number) const;
+    void drain_slot(uint32_t row, bool on);
     bool go_on_draining();
     void tell_drained(uint32_t pool);
     void tell_all_drained();
@@ -76,7 +78,6 @@ struct Pools : Module<Pools> {
     void readmit_leaving(uint32_t pool, std::vector<bool>* there);
     void shrink_pool(uint32_t pool);
     bool leave_surplus(Surplus& surplus);
-    void drain_slot(uint32_t row, bool on);
 
     // idle_drain.cpp
     [[nodiscard]] bool idle_for(uint32_t pool, TimeNs for_ns, TimeNs* left_ns) const;

@@ -66,6 +66,7 @@ void Sessions::holder_died(uint32_t row) {
 
 void Sessions::begin_to_die(uint32_t row, SessionState as) {
     early_grants().settle_fresh();
+    provisioning().session_ends(row);
     put(edit().row(state.sessions[row], 1).state, as);
     // An outlived one may not have given back all yet.
     if (std::find(dying.begin(), dying.end(), row) == dying.end()) dying.push_back(row);

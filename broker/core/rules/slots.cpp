@@ -26,6 +26,7 @@ uint32_t* count_of(shm::PoolRow& pool, SlotState state) {
             return &pool.unknown;
         case SlotState::kShared:
             return &pool.shared;
+        case SlotState::kOrdered:
         case SlotState::kFree:
             break;
     }
@@ -70,6 +71,10 @@ uint32_t Slots::blank_slot(uint32_t pool_row) {
     put(slot.attributes_size, 0);
     put(slot.room, kNoRow);
     put(slot.label_set, kNoRow);
+    put(slot.type, kNoRow);
+    put(slot.order, shm::OrderState::kNone);
+    put(slot.stop_told, 0);
+    put(slot.boot_until_ns, kNever);
     put(slot.behaviour, shm::Behaviour::kRun);
     put(slot.confirmed_ns, 0);
     put(slot.modified_ns, 0);
@@ -101,19 +106,23 @@ void Slots::move_slot(uint32_t row, SlotState to) {
             put(edit().row(state.slots[slot.ready_next], 1).ready_prev, slot.ready_prev);
         }
     }
+    const auto count = [&](SlotState in) {
+        return in == SlotState::kOrdered ? &edit().row(state.elastics[slot.pool], 1).ordered
+                                         : count_of(pool, in);
+    };
     if (from == SlotState::kFree) {
         put(pool.slots, pool.slots + 1);
     } else {
-        uint32_t* count = count_of(pool, from);
-        put(*count, *count - 1);
+        uint32_t* fewer = count(from);
+        put(*fewer, *fewer - 1);
     }
     put(slot.state, to);
     if (to == SlotState::kFree) {
         assert(pool.slots != 0);
         put(pool.slots, pool.slots - 1);
     } else {
-        uint32_t* count = count_of(pool, to);
-        put(*count, *count + 1);
+        uint32_t* more = count(to);
+        put(*more, *more + 1);
     }
     if (to == SlotState::kIdle) {
         put(slot.idle_order, pool.idle_order_next);
@@ -177,6 +186,7 @@ void Slots::recover(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     assert(slot.holder == kNoRow && slot.state != SlotState::kFree);
     if (slot.state != SlotState::kRecovering) return move_slot(row, SlotState::kRecovering);
+    matcher().holder_changes(row);
     const bool worker = state.pools[slot.pool].kind == shm::PoolKind::kWorker;
     if (worker && slot.session == kNoRow) reports().watch_reported(row);
 }
@@ -218,7 +228,8 @@ void Slots::remove_slot(uint32_t row) {
     leases().uncollect(row);
     const shm::SlotRow& slot = state.slots[row];
     assert(slot.state != SlotState::kFree);
-    if (state.pools[slot.pool].kind == shm::PoolKind::kWorker) {
+    const bool is_workers = state.pools[slot.pool].kind == shm::PoolKind::kWorker;
+    if (is_workers && slot.state != SlotState::kOrdered) {
         Decision& gone = turn().decide_that(DecisionKind::kSlotGone);
         gone.pool = slot.pool;
         gone.slot_number = slot.number;

@@ -171,6 +171,7 @@ void Workers::say_refuse(uint32_t row, const WorkerWord& word) {
         put(stays.flags, stays.flags & ~uint32_t{SlotFlag::kConfirmed});
         put(stays.holder, kNoRow);
         put(stays.reserved_until_ns, until);
+        matcher().holder_changes(row);
         assert(is_kept(stays));
         const uint64_t number = (uint64_t{slot.pool} << 32U) | slot.number;
         slots().kept_slots.set(TimerKind::kKept, row, until, number);

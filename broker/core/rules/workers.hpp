@@ -24,7 +24,9 @@ struct Workers : Module<Workers> {
 
   private:
     // workers.cpp
-    [[nodiscard]] Reason announce_refusal(const Announce& command, uint32_t existing) const;
+    [[nodiscard]] Reason announce_refusal(const Announce& command,
+                                          uint32_t existing,
+                                          uint32_t order) const;
     void fill_announced(uint32_t slot, const Announce& command);
     bool leave_unfit_claim(uint32_t slot);
     void say_ready(uint32_t slot);

@@ -47,6 +47,8 @@ constexpr std::array<uint32_t, kTables> kRowSizes = {sizeof(shm::CountersRow),
                                                      sizeof(shm::LabelSetRow),
                                                      sizeof(shm::SlotVectorRow),
                                                      sizeof(shm::ClaimVectorRow),
+                                                     sizeof(shm::TypeRow),
+                                                     sizeof(shm::ElasticRow),
                                                      sizeof(shm::ArenaBlock),
                                                      sizeof(uint64_t),
                                                      sizeof(shm::LogImage),
@@ -62,7 +64,8 @@ Places lay_out(const Limits& limits, uint64_t* size) {
     };
     const uint32_t images = images_for(limits);
     add(Table::kCounters, 1, sizeof(shm::CountersRow));
-    add(Table::kPools, std::clamp(limits.pools, 1U, shm::kPoolsMax), sizeof(shm::PoolRow));
+    const uint32_t pools = std::clamp(limits.pools, 1U, shm::kPoolsMax);
+    add(Table::kPools, pools, sizeof(shm::PoolRow));
     add(Table::kSessions, std::max(limits.sessions, 1U), sizeof(shm::SessionRow));
     add(Table::kSlots, std::max(limits.slots, 1U), sizeof(shm::SlotRow));
     add(Table::kClaims, std::max(limits.claims, 1U), sizeof(shm::ClaimRow));
@@ -73,6 +76,8 @@ Places lay_out(const Limits& limits, uint64_t* size) {
         sizeof(shm::LabelSetRow));
     add(Table::kSlotVectors, std::max(limits.slots, 1U), sizeof(shm::SlotVectorRow));
     add(Table::kClaimVectors, std::max(limits.claims, 1U), sizeof(shm::ClaimVectorRow));
+    add(Table::kTypes, std::max(limits.types, 1U), sizeof(shm::TypeRow));
+    add(Table::kElastics, pools, sizeof(shm::ElasticRow));
     add(Table::kArena, std::max(limits.arena_blocks, 1U), sizeof(shm::ArenaBlock));
     add(Table::kLogOffsets, images, sizeof(uint64_t));
     add(Table::kLogImages, images, sizeof(shm::LogImage));
@@ -168,6 +173,9 @@ std::string state_refusal(std::span<const std::byte> state) {
         rows(Table::kClaimVectors) != rows(Table::kClaims)) {
         return "the state's vectors are not as many as its slots and claims";
     }
+    if (rows(Table::kElastics) != rows(Table::kPools)) {
+        return "the state's elastic rows are not as many as its pools";
+    }
     if (rows(Table::kPools) > shm::kPoolsMax) return "state has more pools than there can be";
     if (rows(Table::kLabelSets) > kLabelSetsMax) {
         return "state has more label sets than there can be";
@@ -189,6 +197,8 @@ State::State(std::span<std::byte> bytes)
       label_sets(view<shm::LabelSetRow>(Table::kLabelSets)),
       slot_vectors(view<shm::SlotVectorRow>(Table::kSlotVectors)),
       claim_vectors(view<shm::ClaimVectorRow>(Table::kClaimVectors)),
+      types(view<shm::TypeRow>(Table::kTypes)),
+      elastics(view<shm::ElasticRow>(Table::kElastics)),
       arena(view<shm::ArenaBlock>(Table::kArena)),
       log_offsets(reinterpret_cast<uint64_t*>(place(Table::kLogOffsets))),
       log_images(reinterpret_cast<shm::LogImage*>(place(Table::kLogImages))),

@@ -86,6 +86,8 @@ struct State {
     Rows<shm::LabelSetRow> label_sets;
     Rows<shm::SlotVectorRow> slot_vectors;
     Rows<shm::ClaimVectorRow> claim_vectors;
+    Rows<shm::TypeRow> types;
+    Rows<shm::ElasticRow> elastics;
     Rows<shm::ArenaBlock> arena;
     uint64_t* log_offsets;
     shm::LogImage* log_images;

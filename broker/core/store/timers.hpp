@@ -20,6 +20,9 @@ enum class TimerKind : uint8_t {
     kKept = 2,         // row: slot
     kLease = 3,        // row: lease
     kGrace = 4,        // row: lease
+    // Of elastic pools, in timers of their own.
+    kBoot = kKept,  // row: slot
+    kLook = kLease  // row: pool
 };
 
 struct Timer {

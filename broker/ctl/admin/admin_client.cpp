@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "broker/ctl/attachment.hpp"
@@ -328,6 +330,31 @@ std::vector<std::unique_ptr<admin::SetT>> AdminClient::sets() {
     admin::RequestT request;
     request.ask = admin::Ask::sets;
     return must(request, "pool set").sets;
+}
+
+std::vector<std::unique_ptr<admin::TypeT>> AdminClient::types(const std::string& pool) {
+    std::map<uint32_t, std::unique_ptr<admin::TypeT>> by_row;
+    admin::RequestT request;
+    request.ask = admin::Ask::types;
+    request.pool = pool;
+    pages(request, "type", [&](admin::AnswerT& answer) {
+        for (auto& told : answer.types) {
+            auto& type = by_row[told->row];
+            if (type != nullptr) {
+                type->ordered += told->ordered;
+                type->workers += told->workers;
+            } else if (!told->name.empty()) {  // else it is newer than the list
+                type = std::move(told);
+            }
+        }
+    });
+    std::vector<std::unique_ptr<admin::TypeT>> rows;
+    for (auto& [row, type] : by_row) {
+        if (type != nullptr) rows.push_back(std::move(type));
+    }
+    sort_by(&rows,
+            [](const admin::TypeT& row) { return std::tuple(row.pool, row.cost, row.name); });
+    return rows;
 }
 
 // Callers wait in the socket's queue until the successor listens. One that the last broker still

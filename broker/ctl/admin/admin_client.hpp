@@ -64,6 +64,8 @@ class AdminClient {
     std::vector<std::unique_ptr<admin::ClientT>> clients(bool workers);
     std::vector<std::unique_ptr<admin::AccountT>> accounts();  // by name
     std::vector<std::unique_ptr<admin::SetT>> sets();          // pool sets, as the file has them
+    // By pool, then in the order in which they are made.
+    std::vector<std::unique_ptr<admin::TypeT>> types(const std::string& pool);
 
     // Ages that were told just now are counted back from it.
     [[nodiscard]] Viewpoint viewpoint() const;

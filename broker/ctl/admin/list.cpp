@@ -1,4 +1,4 @@
-// broker/ctl/admin/list.cpp -- `dibs ls`: lists pools, sets, slots, claims, leases or clients.
+// broker/ctl/admin/list.cpp -- `dibs ls`: lists pools, slots, claims, leases and so on.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <iterator>
@@ -22,7 +22,7 @@ namespace dibs::ctl {
 namespace {
 
 const std::set<std::string_view> kListedKinds = {
-    "pools", "sets", "slots", "workers", "claims", "leases", "clients"};
+    "pools", "sets", "types", "slots", "workers", "claims", "leases", "clients"};
 
 void check_kind(const std::string& kind) {
     if (kListedKinds.contains(kind)) return;
@@ -32,18 +32,20 @@ void check_kind(const std::string& kind) {
     } else {
         text += "; there are ";
     }
-    throw Failure(kExitUsage, text + "pools, sets, slots, workers, claims, leases and clients");
+    throw Failure(kExitUsage,
+                  text + "pools, sets, types, slots, workers, claims, leases and clients");
 }
 
 // Rows of several users.
 bool has_users(const std::string& kind) {
-    return kind != "pools" && kind != "sets" && kind != "slots";
+    return kind != "pools" && kind != "sets" && kind != "types" && kind != "slots";
 }
 
 // Without its rows.
 Sheet columns_of_kind(const std::string& kind) {
     if (kind == "pools") return pool_sheet({});
     if (kind == "sets") return set_sheet({});
+    if (kind == "types") return type_sheet({});
     if (kind == "slots") return slot_sheet({}, {});
     if (kind == "claims") return claim_sheet({}, {});
     if (kind == "leases") return lease_sheet({}, {});
@@ -58,6 +60,7 @@ uint32_t user_named(const std::string& text) {
 Sheet rows_of_pool(AdminClient& client, const std::string& kind, const std::string& pool) {
     const Viewpoint from = client.viewpoint();
     if (kind == "sets") return set_sheet(client.sets());
+    if (kind == "types") return type_sheet(client.types(pool));
     if (kind == "pools") return pool_sheet(client.pools(pool));
     if (kind == "slots") return slot_sheet(client.slots(pool, 0), from);
     if (kind == "claims") return claim_sheet(client.claims(pool, 0), from);
@@ -99,10 +102,12 @@ int run_list(int argc, char** argv) {
     std::string pool;
     Arguments arguments(
         "ls",
-        "Lists pools, pool sets, slots, workers, claims (that wait), leases or clients. Of "
+        "Lists pools, pool sets, types of workers that provisioners make, slots, workers, claims "
+        "(that wait), leases or clients. Of "
         "what belongs to another user only account and age are shown, unless you "
         "administer.");
-    arguments.operand("KIND", &kind, "pools, sets, slots, workers, claims, leases or clients");
+    arguments.operand(
+        "KIND", &kind, "pools, sets, types, slots, workers, claims, leases or clients");
     arguments.text("-p,--pool", &pool, "of this pool only, or of the pools of this set");
     std::string user;
     arguments.text("-u,--user", &user, "of this user only, by name or uid", "USER");

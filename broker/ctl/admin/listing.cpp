@@ -146,6 +146,7 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools) {
                  {"reserved", "RESERVED", 7},
                  {"recovering", "RECOVERING", 6},
                  {"unknown", ""},
+                 {"ordered", ""},
                  {"waiting", "WAITING"},
                  {"confirming", ""},
                  {"oldest_wait_ns", "OLDEST WAIT", 3},
@@ -182,6 +183,7 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools) {
                               Cell::of(row->reserved),
                               Cell::of(row->recovering),
                               Cell::of(row->unknown),
+                              row->elastic ? Cell::of(row->elastic->ordered) : Cell(),
                               Cell::of(row->waiting),
                               Cell::of(row->confirming),
                               seen_duration(waits, row->oldest_wait_ns),
@@ -203,6 +205,56 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools) {
                               Cell::duration(row->reservation_ttl_ns),
                               Cell::duration(row->quantum_ns),
                               seen(has_vector, amounts_text(row->resources, row->capacity))});
+    }
+    return sheet;
+}
+
+void add_elastic(const admin::ElasticT& elastic, Sheet types, Sheet* pool) {
+    const std::pair<std::string_view, Cell> cells[] = {
+        {"workers_max", Cell::of(elastic.workers_max)},
+        {"workers_min", Cell::of(elastic.workers_min)},
+        {"spare", Cell::of(elastic.spare)},
+        {"idle_timeout_ns", Cell::duration(elastic.idle_timeout_ns)},
+        {"boot_timeout_ns", Cell::duration(elastic.boot_timeout_ns)},
+        {"limit", Cell::of(elastic.limit)},
+        {"headroom", Cell::of(elastic.headroom)},
+        {"at_quota", Cell::of(elastic.at_quota)},
+        {"quota_left_ns", seen_duration(elastic.quota_ns != 0, elastic.quota_ns)},
+        {"quota_below", seen(elastic.quota_below != 0, elastic.quota_below)},
+        {"types", Cell::of(std::move(types))}};
+    for (const auto& [key, cell] : cells) {
+        pool->columns.push_back({key, key});
+        pool->rows.front().push_back(cell);
+    }
+}
+
+Sheet type_sheet(const std::vector<std::unique_ptr<admin::TypeT>>& types) {
+    Sheet sheet{"dibs.types/1",
+                {{"pool", "POOL"},
+                 {"type", "TYPE"},
+                 {"cost", "COST", 5},
+                 {"provisioner", "PROVISIONER"},
+                 {"account", ""},
+                 {"uid", ""},
+                 {"user", "USER", 3},
+                 {"pid", "PID", 4},
+                 {"ordered", "ORDERED"},
+                 {"workers", "WORKERS"},
+                 {"capacity_left_ns", "AT CAPACITY", 1},
+                 {"failed_left_ns", "FAILED", 2}}};
+    for (const auto& row : types) {
+        sheet.rows.push_back({Cell::of(row->pool),
+                              Cell::of(row->name),
+                              Cell::of(row->cost),
+                              seen(row->full, row->client),
+                              seen(row->provided, row->account),
+                              seen(row->full, row->uid),
+                              seen_user(row->full, row->uid, row->account),
+                              seen(row->full, row->pid),
+                              Cell::of(row->ordered),
+                              Cell::of(row->workers),
+                              seen_duration(row->capacity_ns != 0, row->capacity_ns),
+                              seen_duration(row->failed_ns != 0, row->failed_ns)});
     }
     return sheet;
 }
@@ -243,7 +295,8 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const 
                  {"draining", "", 0},
                  {"drained", "", 0},
                  {"attributes", "ATTRIBUTES", 3},
-                 {"resources", "RESOURCES", 3}}};
+                 {"resources", "RESOURCES", 3},
+                 {"type", ""}}};
     for (const auto& row : slots) {
         const bool stands = row->drained && row->account.empty() && row->state == "recovering";
         const bool held = !row->account.empty();
@@ -270,7 +323,8 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const 
                               seen(row->full, row->draining),
                               Cell::of(row->drained),
                               seen(row->full, row->attributes),
-                              seen(has_vector, amounts_text(row->resources, row->amounts))});
+                              seen(has_vector, amounts_text(row->resources, row->amounts)),
+                              seen(!row->type.empty(), row->type)});
     }
     return sheet;
 }

@@ -14,6 +14,9 @@ namespace dibs::ctl {
 
 Sheet status_sheet(const admin::StatusT& status, const std::string& socket);
 Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools);
+// What `dibs show` tells of an elastic pool beside its row.
+void add_elastic(const admin::ElasticT& elastic, Sheet types, Sheet* pool);
+Sheet type_sheet(const std::vector<std::unique_ptr<admin::TypeT>>& types);
 Sheet set_sheet(const std::vector<std::unique_ptr<admin::SetT>>& sets);
 Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const Viewpoint& from);
 Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims, const Viewpoint& from);

@@ -147,6 +147,39 @@ std::string over_limit(const Explained& told) {
            ". It can never be served until that is raised; else cancel it, and claim fewer.";
 }
 
+// Why an elastic pool has too few workers, and no more are made.
+std::string few_workers(const Explained& told, WaitReason reason) {
+    const admin::WaitFacts& facts = *told.facts;
+    const std::string pool = told.pool;
+    const std::string workers = counted(facts.slots(), "worker");
+    const std::string left = told.pause_ns != 0 ? duration_text(told.pause_ns) : "";
+    if (reason == WaitReason::kNoProvisioner) {
+        if (told.type.empty()) return "Pool " + pool + " has no type of worker. One must be added.";
+        return holder(told) + "No provisioner makes workers of pool " + pool + ": dibs worker " +
+               pool + ":N --type " + told.type + " -- COMMAND.";
+    }
+    if (reason == WaitReason::kBeingMade) {
+        return "A worker of pool " + pool + " is being made: " + std::to_string(told.ordered) +
+               (told.ordered == 1 ? " is" : " are") + " ordered, and must come.";
+    }
+    if (reason == WaitReason::kPausing) {
+        return "No worker of pool " + pool + " can be ordered for " + left +
+               ": its types are at capacity, or starts have failed, or it has asked for enough.";
+    }
+    if (reason == WaitReason::kLimit) {
+        return "After an overload or a quota, " + counted(told.limit, "slot") + " of pool " + pool +
+               " may be held at once for now. " + holder(told) +
+               "One must be given back, or the limit rise again.";
+    }
+    if (told.limit != 0) {
+        return "Pool " + pool + " has " + workers + ", as many as its workers_max allows. " +
+               holder(told) + "A slot must be given back, or workers_max be raised.";
+    }
+    return "Pool " + pool + " is at its provider's quota with " + workers + ". " + holder(told) +
+           (left.empty() ? "A slot must be given back, or a worker go."
+                         : "It is tried again in " + left + ".");
+}
+
 // Of the first in line; in a pool ordered by account, its own.
 std::string obstacle(const Explained& told, WaitReason reason) {
     const admin::WaitFacts& facts = *told.facts;
@@ -224,6 +257,12 @@ std::string obstacle(const Explained& told, WaitReason reason) {
             return "The broker's slot rows are used up: each part of a slot takes one. The lease "
                    "of "
                    "a part must end, or limits.slots be raised in dibsd's configuration.";
+        case WaitReason::kNoProvisioner:
+        case WaitReason::kBeingMade:
+        case WaitReason::kAtQuota:
+        case WaitReason::kPausing:
+        case WaitReason::kLimit:
+            return few_workers(told, reason);
         case WaitReason::kBehind:
         case WaitReason::kNone:
             break;

@@ -30,6 +30,15 @@ Sheet with_all_titles(Sheet sheet) {
     return sheet;
 }
 
+Sheet pool_of(AdminClient& client, const Name& name, Sheet* types) {
+    const auto pools = client.pools(name.pool);
+    Sheet sheet = pool_sheet(pools);
+    if (pools.empty() || pools.front()->elastic == nullptr) return sheet;
+    *types = type_sheet(client.types(name.pool));
+    add_elastic(*pools.front()->elastic, *types, &sheet);
+    return sheet;
+}
+
 Sheet client_of(AdminClient& client, const std::string& id) {
     auto rows = client.clients(false);
     const auto found =
@@ -61,10 +70,11 @@ Sheet slot_by_id(AdminClient& client, const Name& name) {
                       "shows those that are");
 }
 
-Sheet sheet_of(AdminClient& client, const Name& name) {
+// What it is, with the types of an elastic pool.
+Sheet sheet_of(AdminClient& client, const Name& name, Sheet* types) {
     switch (name.kind) {
         case Name::Kind::kPool:
-            return pool_sheet(client.pools(name.pool));
+            return pool_of(client, name, types);
         case Name::Kind::kSlot:
             return slot_of(client, name);
         case Name::Kind::kClient:
@@ -93,7 +103,12 @@ int run_show(int argc, char** argv) {
     (void)output.form();
     const Name name = parse_name(id);
     AdminClient client(output.socket());
-    output.show_record(with_all_titles(sheet_of(client, name)));
+    Sheet types;
+    output.show_record(with_all_titles(sheet_of(client, name, &types)));
+    if (output.form() == Form::kTable && !types.rows.empty()) {
+        output.say("");
+        output.show_rows(types);
+    }
     return output.finish(kExitOk);
 }
 

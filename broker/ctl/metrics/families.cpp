@@ -147,8 +147,28 @@ void add_pool_states(Families* to, const Pools& pools) {
     }
 }
 
+// Of elastic pools alone.
+void add_elastic_pools(Families* to, const Pools& pools) {
+    const bool has_one = std::any_of(
+        pools.begin(), pools.end(), [](const auto& it) { return it->elastic != nullptr; });
+    if (!has_one) return;
+    const auto each = [&](Family family, uint32_t admin::ElasticT::*field) {
+        for (const auto& pool : pools) {
+            if (pool->elastic == nullptr) continue;
+            family.add(uint64_t{(*pool->elastic).*field}, {{"pool", harmless(pool->name)}});
+        }
+    };
+    each(gauge(to, "dibs_pool_ordered", "Workers that are being made for an elastic pool."),
+         &admin::ElasticT::ordered);
+    each(gauge(to, "dibs_pool_workers_max", "Workers that it has at most, as configured."),
+         &admin::ElasticT::workers_max);
+    each(gauge(to, "dibs_pool_headroom", "Workers that its limit and quota leave room for now."),
+         &admin::ElasticT::headroom);
+}
+
 void add_pools(Families* to, const Pools& pools, const std::vector<uint64_t>& bounds) {
     add_pool_states(to, pools);
+    add_elastic_pools(to, pools);
     add_each(gauge(to, "dibs_pool_draining", "1 where a pool takes no new claims."),
              pools,
              [](const admin::PoolT& pool) { return pool.draining ? 1.0 : 0.0; });

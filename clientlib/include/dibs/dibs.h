@@ -697,8 +697,14 @@ enum {
     // Pools ordered by priority.
     DIBS_WAIT_ON_HOLD = 17,  // its priority is 0: it is not in line until that changes
     // Pools whose slots have resources.
-    DIBS_WAIT_LACKS = 18,     // first in line; no slot has as much of a resource free
-    DIBS_WAIT_SLOT_ROWS = 19  // first in line; the broker's slot rows are used up
+    DIBS_WAIT_LACKS = 18,      // first in line; no slot has as much of a resource free
+    DIBS_WAIT_SLOT_ROWS = 19,  // first in line; the broker's slot rows are used up
+    // Elastic pools: why there are too few workers for the first in line.
+    DIBS_WAIT_NO_PROVISIONER = 20,  // no type of worker has a provisioner
+    DIBS_WAIT_BEING_MADE = 21,      // some are ordered, and not there yet
+    DIBS_WAIT_AT_QUOTA = 22,        // there may be no more, by workers_max or a provider's quota
+    DIBS_WAIT_PAUSING = 23,         // a pause after failed starts, at capacity, or after others
+    DIBS_WAIT_LIMIT = 24            // no more may run for now, after an overload or at quota
 };
 
 // Why a claim is of its class.
@@ -978,6 +984,10 @@ struct dibs_announce_options {
     // is leased as a whole alone. Each takes as much of the session's credit as a slot does.
     uint32_t parts;
     uint32_t reserved;
+    // The order that this worker was made for, the body of its DIBS_CREATE; null: none. One
+    // that is not there (any more), or another user's, makes it an ordinary worker. DIBS_EARGUMENT:
+    // it is no order.
+    const char* order;
 };
 
 // Offers a slot, waits for the broker and sets its id. wait_ns > 0. A session offers at most 3/16
@@ -992,10 +1002,13 @@ DIBS_API int dibs_announce(dibs_session* session,
                            uint64_t* slot);
 
 enum {
-    DIBS_ASSIGN = 1,   // the slot is chosen for a claim: confirm or refuse
-    DIBS_REVOKE = 2,   // it is no longer held: clean it, then say ready
-    DIBS_REVOKING = 3  // a better claim takes it: what runs there has left_ns to end in. Say done
-                       // if it ends earlier; else DIBS_REVOKE follows. There is nothing to confirm
+    DIBS_ASSIGN = 1,    // the slot is chosen for a claim: confirm or refuse
+    DIBS_REVOKE = 2,    // it is no longer held: clean it, then say ready
+    DIBS_REVOKING = 3,  // a better claim takes it: what runs there has left_ns to end in. Say done
+                        // if it ends earlier; else DIBS_REVOKE follows. There is nothing to confirm
+    DIBS_CREATE = 4,    // to a provisioner: make a worker of the type for this order. `body` is its
+                        // text, with its end, until the next call; a secret of its user's
+    DIBS_STOP = 5       // to a provisioner: stop the worker that was made for this order
 };
 
 typedef struct dibs_assignment {
@@ -1027,7 +1040,8 @@ typedef struct dibs_assignment {
     const char* resources[DIBS_RESOURCES_MAX];
 } dibs_assignment;
 
-// The next assignment, revocation or word of one to come; waits at most timeout_ns. DIBS_ETIMEDOUT:
+// The next assignment, revocation or word of one to come, or order; waits at most timeout_ns.
+// DIBS_ETIMEDOUT:
 // none came. DIBS_EUNREAD: reap first. DIBS_EPAYLOAD: one came, slot and round are set, but its
 // payload cannot be read: refuse it.
 DIBS_API int dibs_next_assignment(dibs_session* session,
@@ -1069,6 +1083,61 @@ DIBS_API int dibs_withdraw(dibs_session* session, uint64_t slot, int64_t wait_ns
 // on: not to be granted until it is taken back; a present lease runs on. Of a slot that has been
 // assigned, dibs_confirm takes it back.
 DIBS_API int dibs_protect(dibs_session* session, uint64_t slot, int on, int64_t wait_ns);
+
+// ---- Provisioners make and stop the workers of elastic pools (workers_max), as many as claims
+//      need. One session is the provisioner of a type of workers; it takes orders with
+//      dibs_next_assignment and answers them:
+//
+//     dibs_provide(session, pool, "small", 1, 1, DIBS_SECOND);
+//     while (dibs_next_assignment(session, DIBS_FOREVER, &order) == DIBS_OK) {
+//         if (order.kind == DIBS_CREATE) {
+//             const int made = start_worker(order.body) == 0 ? DIBS_CREATED : DIBS_NOT_STARTED;
+//             dibs_provisioned(session, order.slot, made, DIBS_SCOPE_TYPE, NULL, DIBS_SECOND);
+//         } else if (order.kind == DIBS_STOP) {
+//             stop_worker(order.slot);
+//         }
+//     }
+//
+//      An order's id is `slot`, and becomes the id of the slot that its worker announces: by
+//      dibs_announce with its text, within boot_timeout, by a session of the provisioner's
+//      user. A worker that has been announced counts as created, whatever the answer. When the
+//      provisioner's session ends its workers stay; orders without a worker fail at boot_timeout.
+//      wait_ns and the codes that all may return as for workers. Threads: one at a time per
+//      session.
+
+// Takes the role of provisioner of a type (on), or gives it up. `tag`, at most 65535, comes back as
+// worker_tag with the type's orders. A user may provide where its [[policy]] says so (provisions).
+// DIBS_EPOOL, DIBS_ENAME (type), DIBS_ENOTFOUND (no such type), DIBS_ENAMEINUSE (another session
+// has the role), DIBS_ENOTHOLDER (to give up), DIBS_ENOROOM (the session has not
+// 2 × workers_max more completion_entries than submission_entries), DIBS_ENOTALLOWED.
+DIBS_API int dibs_provide(
+    dibs_session* session, uint32_t pool, const char* type, uint32_t tag, int on, int64_t wait_ns);
+
+// What became of an order.
+enum {
+    DIBS_CREATED = 0,      // its worker is starting
+    DIBS_STOPPED = 1,      // it will not come, or has ended
+    DIBS_AT_QUOTA = 2,     // as many workers as there may be; the next is asked for when one ends
+    DIBS_AT_CAPACITY = 3,  // none to be had now, of what the scope names
+    DIBS_OVERLOADED = 4,   // too many orders: fewer are asked for, for a while
+    DIBS_NOT_STARTED = 5   // tried and failed: again after a pause, 100 ms to 30 s
+};
+
+// Of DIBS_AT_CAPACITY.
+enum {
+    DIBS_SCOPE_POOL = 0,   // all types of the pool
+    DIBS_SCOPE_GROUP = 1,  // of `quota_group`; null: of the order's type
+    DIBS_SCOPE_TYPE = 2    // of the same provider_type, and preemptible or not, as the order's type
+};
+
+// Answers an order. DIBS_ENOTFOUND: it is over; nothing changed. DIBS_ENOTHOLDER: not of a type
+// that this session provides. DIBS_ESTATE: at quota or capacity for a worker that has come.
+DIBS_API int dibs_provisioned(dibs_session* session,
+                              uint64_t order,
+                              int answer,
+                              int scope,
+                              const char* quota_group,
+                              int64_t wait_ns);
 
 // ---- Events: what the broker decides, as it decides it. A subscription is a connection of its own
 //      and needs no session; of another user's claims and leases it is told kind, pool, account and

@@ -283,6 +283,7 @@ struct AnnounceOptions {
     bool ready = true;             // idle at once
     Items<const char*> resources;  // "NAME=AMOUNT": what the slot has, if not what its pool says
     std::uint32_t parts = 0;       // of it at a time
+    const char* order = nullptr;   // that this worker was made for
 };
 
 // ---- What is held.
@@ -520,6 +521,9 @@ class Assignment {
 
     [[nodiscard]] const dibs_assignment& raw() const { return raw_; }
     [[nodiscard]] bool is_revocation() const { return raw_.kind == DIBS_REVOKE; }
+    // To a provisioner: make a worker for the order slot(), whose text is body(); or stop it.
+    [[nodiscard]] bool is_order() const { return raw_.kind == DIBS_CREATE; }
+    [[nodiscard]] bool is_stop() const { return raw_.kind == DIBS_STOP; }
     // A better claim takes the slot: what runs there has so long to end in.
     [[nodiscard]] std::optional<Duration> revoking() const {
         return raw_.kind == DIBS_REVOKING ? std::optional<Duration>(raw_.left_ns) : std::nullopt;
@@ -734,9 +738,27 @@ class Session {
         raw.resources = options.resources.first;
         raw.resource_count = options.resources.count;
         raw.parts = options.parts;
+        raw.order = options.order;
         std::uint64_t slot = 0;
         const int code = dibs_announce(raw_, pool, &raw, wait.count(), &slot);
         return code == DIBS_OK ? Result<Slot>(Slot(raw_, slot)) : Failure::of(code);
+    }
+    // Takes the role of provisioner of a type, or gives it up; `tag` comes back as worker_tag().
+    Result<void> provide(std::uint32_t pool,
+                         const char* type,
+                         bool on = true,
+                         std::uint32_t tag = 0,
+                         Duration wait = std::chrono::seconds(5)) {
+        return Result<void>::of(dibs_provide(raw_, pool, type, tag, on ? 1 : 0, wait.count()));
+    }
+    // Answers an order: DIBS_CREATED and so on.
+    Result<void> provisioned(std::uint64_t order,
+                             int answer,
+                             int scope = DIBS_SCOPE_TYPE,
+                             const char* quota_group = nullptr,
+                             Duration wait = kNoWait) {
+        return Result<void>::of(
+            dibs_provisioned(raw_, order, answer, scope, quota_group, wait.count()));
     }
     // DIBS_ETIMEDOUT if none came.
     [[nodiscard]] Result<Assignment> next_assignment(Duration timeout = kForever) {

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "broker/session/sessions.hpp"
@@ -188,6 +190,101 @@ TEST_F(DeskTest, DecidesInTheTurnWhetherTheBrokerIsUnused) {
     turn(5, [&] { claim_one(3); });
     EXPECT_EQ(ask(true), "1 lease is held and 2 claims wait");
     EXPECT_EQ(ask(false), "");
+}
+
+TEST_F(DeskTest, AddsUpTheSlotsOfATypeOverAllPages) {
+    turn(2, [&] {
+        core().set_pool({.name = "e",
+                         .kind = shm::PoolKind::kWorker,
+                         .order = shm::PoolOrder::kPriority,
+                         .workers_max = kWorkers,
+                         .spare = kWorkers,
+                         .creates_max = 0},
+                        nullptr);
+        core().set_type({.name = "small", .pool = "e"}, nullptr);
+        core().set_type({.name = "large", .pool = "e", .cost = 2}, nullptr);
+        core().apply(core::Provide{.session = core().open_session({.uid = 1000}),
+                                   .pool = core().find_pool("e"),
+                                   .type = "small"});
+    });
+    serve({});
+    ASSERT_EQ(core().pool(core().find_pool("e")).slots, kWorkers);
+    uint32_t pages = 0;
+    std::map<std::string, std::pair<uint32_t, uint32_t>> ordered;  // type: row, count
+    AdminJob job;
+    job.uid = 1001;
+    job.request.ask = admin::Ask::types;
+    for (bool more = true; more; ++pages) {
+        job.answer = {};
+        serve({&job});
+        for (const auto& type : job.answer.types) {
+            EXPECT_FALSE(type->full);
+            EXPECT_EQ(type->pid, 0U);
+            if (!type->name.empty()) ordered[type->name].first = type->row;
+            for (auto& [name, counted] : ordered)
+                counted.second += counted.first == type->row ? type->ordered : 0;
+        }
+        more = job.answer.more;
+        job.request.cursor = job.answer.cursor;
+    }
+    EXPECT_GE(pages, 2U);
+    ASSERT_EQ(ordered.size(), 2U);
+    EXPECT_EQ(ordered["small"].second, kWorkers);
+    EXPECT_EQ(ordered["large"].second, 0U);
+    job.request.cursor = 0;
+    job.request.pool = "w";
+    job.answer = {};
+    serve({&job});
+    EXPECT_TRUE(job.answer.types.empty());
+}
+
+TEST_F(DeskTest, TellsForHowLongNoWorkerIsMade) {
+    using Answer = core::Provisioned::Answer;
+    const uint32_t provisioner = session();
+    const auto decided = turn(2, [&] {
+        core().set_pool({.name = "e",
+                         .kind = shm::PoolKind::kWorker,
+                         .order = shm::PoolOrder::kPriority,
+                         .workers_max = 5,
+                         .spare = 2,
+                         .creates_max = 0,
+                         .quota_error_ns = 10'000,
+                         .capacity_error_ns = 20'000},
+                        nullptr);
+        core().set_type({.name = "small", .pool = "e"}, nullptr);
+        core().apply(
+            core::Provide{.session = provisioner, .pool = core().find_pool("e"), .type = "small"});
+    });
+    std::vector<core::SlotId> orders;
+    for (const core::Decision& decision : decided) {
+        if (decision.kind == core::DecisionKind::kCreate) orders.push_back(decision.id);
+    }
+    ASSERT_EQ(orders.size(), 2U);
+    AdminJob job;
+    job.request.pool = "e";
+    const auto ask = [&](admin::Ask what) {
+        job.request.ask = what;
+        job.answer = {};
+        serve({&job});
+    };
+    ask(admin::Ask::pools);
+    EXPECT_EQ(job.answer.pools[0]->elastic->ordered, 2U);
+    EXPECT_EQ(job.answer.pools[0]->elastic->headroom, 3U);
+    EXPECT_FALSE(job.answer.pools[0]->elastic->at_quota);
+    ask(admin::Ask::types);
+    EXPECT_EQ(job.answer.types[0]->capacity_ns, 0U);
+    turn(kAsked, [&] {
+        core().apply(core::Provisioned{
+            .session = provisioner, .slot = orders[0], .answer = Answer::kCapacity});
+        core().apply(
+            core::Provisioned{.session = provisioner, .slot = orders[1], .answer = Answer::kQuota});
+    });
+    ask(admin::Ask::pools);
+    EXPECT_TRUE(job.answer.pools[0]->elastic->at_quota);
+    EXPECT_EQ(job.answer.pools[0]->elastic->quota_ns, 10'000U);
+    EXPECT_EQ(job.answer.pools[0]->elastic->headroom, 0U);
+    ask(admin::Ask::types);
+    EXPECT_EQ(job.answer.types[0]->capacity_ns, 20'000U);
 }
 
 TEST_F(DeskTest, TellsTwoThatAskForTheSameWorkerInOneTurnOnceEach) {

@@ -319,6 +319,8 @@ TEST(Shares, CoverEveryTableOfTheState) {
         shm::Table::kAccounts,     // one a uid; others are administrators'
         shm::Table::kSlotVectors,  // a row beside each slot
         shm::Table::kClaimVectors,
+        shm::Table::kTypes,  // the configuration's
+        shm::Table::kElastics,
         shm::Table::kLogOffsets,  // a turn's, which ends before it is full
         shm::Table::kLogImages,
         shm::Table::kLogStores};

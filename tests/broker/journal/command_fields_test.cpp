@@ -57,6 +57,10 @@ template <>
 constexpr auto kLast<core::Steer::Kind> = core::Steer::Kind::kCancel;
 template <>
 constexpr auto kLast<core::Report::Kind> = core::Report::Kind::kAbsent;
+template <>
+constexpr auto kLast<core::Provisioned::Answer> = core::Provisioned::Answer::kFailed;
+template <>
+constexpr auto kLast<core::Provisioned::Scope> = core::Provisioned::Scope::kType;
 
 template <class Enum>
 bool is_value(int64_t value) {

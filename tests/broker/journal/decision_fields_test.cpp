@@ -25,6 +25,7 @@ const std::set<std::string> kOfForms = {"Result.claim",
                                         "Result.slot",
                                         "Result.worker",
                                         "Result.pool",
+                                        "Result.type",
                                         "Result.interval_ns",
                                         "Answered.answer_hex",
                                         "Ended.code",
@@ -42,7 +43,7 @@ TEST(DecisionFields, AreThoseOfTheirTables) {
         parser.Deserialize(journal::LineBinarySchema::data(), journal::LineBinarySchema::size()));
     const auto& words = parser.LookupStruct("dibs.journal.Decision")->fields;
     std::map<const flatbuffers::StructDef*, std::set<std::string>> told;
-    for (auto kind = DecisionKind::kResult; kind <= DecisionKind::kPulled;
+    for (auto kind = DecisionKind::kResult; kind <= DecisionKind::kStop;
          kind = static_cast<DecisionKind>(static_cast<uint8_t>(kind) + 1)) {
         for (const bool is_void : {false, true}) {
             const std::string word = kind_word({.kind = kind, .is_void = is_void});

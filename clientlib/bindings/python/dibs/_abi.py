@@ -50,7 +50,9 @@ POOL_SET = 2**31  # a bit of a pool's number: it is a pool set
 SIZES = frozenset(("submission_entries", "completion_entries", "up_payload", "down_payload", "leases_max",
                    "spin_us"))
 LIVE, IN_GRACE, ENDED = range(3)
-ASSIGN, REVOKE, REVOKING = 1, 2, 3
+ASSIGN, REVOKE, REVOKING, CREATE, STOP = 1, 2, 3, 4, 5
+CREATED, STOPPED, AT_QUOTA, AT_CAPACITY, OVERLOADED, NOT_STARTED = range(6)
+SCOPE_POOL, SCOPE_GROUP, SCOPE_TYPE = range(3)
 EVENT_LOST = 22
 MICROS = 1_000_000
 CLASSES = 5
@@ -184,7 +186,7 @@ class AnnounceOptions(Struct):
                 ("attribute_count", c_size_t), ("worker_tag", c_uint64),
                 ("is_protected", c_int32), ("ready", c_int32),
                 ("resources", POINTER(c_char_p)), ("resource_count", c_size_t),
-                ("parts", c_uint32), ("reserved", c_uint32)]
+                ("parts", c_uint32), ("reserved", c_uint32), ("order", c_char_p)]
 
 
 class Op(Struct):
@@ -338,6 +340,8 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_done": [_session, c_uint64, c_uint64, c_char_p, c_size_t, c_int, c_int64],
     "dibs_withdraw": [_session, c_uint64, c_int64],
     "dibs_protect": [_session, c_uint64, c_int, c_int64],
+    "dibs_provide": [_session, c_uint32, c_char_p, c_uint32, c_int, c_int64],
+    "dibs_provisioned": [_session, c_uint64, c_int, c_int, c_char_p, c_int64],
     "dibs_events_open": [POINTER(ConnectOptions), POINTER(_session)],
     "dibs_events_next": [_session, c_int64, POINTER(Event)],
     "dibs_events_fd": [_session],

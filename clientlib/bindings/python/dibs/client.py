@@ -318,16 +318,37 @@ class Client:
                  labels: Iterable[str] = (), attributes: Optional[Mapping[str, str]] = None,
                  worker_tag: int = 0, is_protected: bool = False, ready: bool = True,
                  resources: Optional[Mapping[str, Union[int, str]]] = None, parts: int = 0,
-                 timeout: float = 5) -> OfferedSlot:
+                 order: Optional[str] = None, timeout: float = 5) -> OfferedSlot:
         """Offers a slot of this process. In a pool whose slots have resources `resources` says
         what this one has (a whole number or a size such as "32GiB" each; 0 of what it does not
-        name, None: what the pool says), and `parts` how many parts of it there may be at a time."""
+        name, None: what the pool says), and `parts` how many parts of it there may be at a time.
+        `order` is the text of the order that the worker was made for (provide)."""
         wanted = announce_options(name, labels, attributes, worker_tag, is_protected, ready,
-                                  resources, parts)
+                                  resources, parts, order)
         slot = ctypes.c_uint64(0)
         errors.check(self._session.call("dibs_announce", self._pools.one(pool), wanted,
                                         nanoseconds(timeout), slot))
         return OfferedSlot(self._session, slot.value, self._pools.describe(pool).answer_max)
+
+    def provide(self, pool: Union[str, int], type: str, on: bool = True, *, tag: int = 0,
+                timeout: float = 5) -> None:
+        """Takes the role of provisioner of a type of workers of an elastic pool, or gives it up.
+        Its orders come with assignments(); `tag` comes back as their worker_tag."""
+        errors.check(self._session.call("dibs_provide", self._pools.number(pool), type.encode(), tag,
+                                        int(on), nanoseconds(timeout)))
+
+    def provisioned(self, order: int, answer: str = "created", *, scope: str = "type",
+                    quota_group: Optional[str] = None, timeout: float = 5) -> None:
+        """Answers an order: created, stopped, quota, capacity (of the scope: pool, group, type),
+        overload or failed."""
+        answers = ("created", "stopped", "quota", "capacity", "overload", "failed")
+        scopes = ("pool", "group", "type")
+        if answer not in answers or scope not in scopes:
+            raise errors.BadArgument(f"an answer is one of {', '.join(answers)}, and its scope one "
+                                     f"of {', '.join(scopes)}")
+        errors.check(self._session.call(
+            "dibs_provisioned", order, answers.index(answer), scopes.index(scope),
+            quota_group.encode() if quota_group is not None else None, nanoseconds(timeout)))
 
     def next_assignment(self, timeout: Optional[float] = None) -> Optional[Assignment]:
         """The next assignment or revocation; None if none comes in time."""

@@ -43,11 +43,14 @@ class OfferedSlot:
 
 
 class Assignment:
-    """The slot was chosen for a claim (confirm or refuse), or is no longer held (say ready)."""
+    """The slot was chosen for a claim (confirm or refuse), or is no longer held (say ready). To a
+    provisioner: a worker is wanted for the order `slot`, whose text is `order`, or it is to stop."""
 
     def __init__(self, session: Session, raw: _abi.Assignment, is_readable: bool) -> None:
         self._session = session
         self.is_revocation = raw.kind == _abi.REVOKE
+        self.is_order = raw.kind == _abi.CREATE
+        self.is_stop = raw.kind == _abi.STOP
         # A better claim takes the slot: seconds in which what runs there has to end.
         self.revoking = raw.left_ns / _abi.SECOND if raw.kind == _abi.REVOKING else None
         self.is_readable = is_readable  # no: refuse it
@@ -58,6 +61,7 @@ class Assignment:
         self.claim = int(raw.claim)
         # Copied: the C library's stay only until the worker's next word.
         self.body = ctypes.string_at(raw.body, raw.body_size) if raw.body else b""
+        self.order = self.body.decode() if self.is_order else None
         self.options = {raw.options[i].key.decode(errors="replace"):
                         (raw.options[i].value or b"").decode(errors="replace")
                         for i in range(raw.option_count)}
@@ -101,7 +105,8 @@ class Assignment:
         errors.check(self._session.call(what, self.slot, self.round, *arguments))
 
     def __repr__(self) -> str:
-        kind = "revocation" if self.is_revocation else "assignment"
+        kind = ("revocation" if self.is_revocation else "order" if self.is_order
+                else "stop" if self.is_stop else "assignment")
         return f"<dibs.Assignment {kind} slot=s{self.slot:#x} round={self.round}>"
 
 
@@ -109,7 +114,7 @@ def announce_options(name: Optional[str], labels: Iterable[str],
                      attributes: Optional[Mapping[str, str]], worker_tag: int,
                      is_protected: bool, ready: bool,
                      resources: Optional[Mapping[str, Union[int, str]]],
-                     parts: int) -> _abi.AnnounceOptions:
+                     parts: int, order: Optional[str] = None) -> _abi.AnnounceOptions:
     if not 0 <= worker_tag < 2**64:
         raise errors.BadArgument(f"a worker_tag is from 0 to 2**64 - 1, not {worker_tag}")
     if not 0 <= parts < 2**32:
@@ -121,7 +126,8 @@ def announce_options(name: Optional[str], labels: Iterable[str],
         name=name.encode() if name is not None else None, labels=label_array,
         label_count=label_count, attributes=pairs, attribute_count=pair_count,
         worker_tag=worker_tag, is_protected=int(is_protected), ready=int(ready),
-        resources=amounts, resource_count=amount_count, parts=parts)
+        resources=amounts, resource_count=amount_count, parts=parts,
+        order=order.encode() if order is not None else None)
     return made
 
 

@@ -36,6 +36,8 @@ TEST(RankedRows, AgreesWithASortedSet) {
         const uint32_t asked = static_cast<uint32_t>(random()) % kRows;
         const auto behind = sorted.lower_bound({priority[asked], asked});
         ASSERT_EQ(rows.rank(1, asked, less), std::distance(sorted.begin(), behind));
+        if (behind == sorted.end()) continue;
+        ASSERT_EQ(rows.at(1, rows.rank(1, asked, less)), behind->second);
     }
     EXPECT_EQ(rows.size(0), 0U);
     EXPECT_EQ(rows.first(0), shm::kNoRow);

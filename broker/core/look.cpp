@@ -1,0 +1,98 @@
+// broker/core/look.cpp -- looks up how full tables are, and what elastic pools have.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/core/look.hpp"
+
+#include <algorithm>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+Core::Room Core::room(shm::Table table) const {
+    const State& state = parts_->state;
+    const shm::CountersRow& counters = *state.counters;
+    switch (table) {
+        case shm::Table::kSlots:
+            return {state.slots.size(), counters.slots_free};
+        case shm::Table::kClaims:
+            return {state.claims.size(), counters.claims_free};
+        case shm::Table::kLeases:
+            return {state.leases.size(), counters.leases_free};
+        case shm::Table::kLabelSets: {
+            const uint32_t sets = state.label_sets.size();
+            return {sets, parts_->book ? parts_->book->labels.unused() : sets};
+        }
+        case shm::Table::kArena:
+            return {state.arena.size(), counters.arena_free + counters.arena_freed};
+        default:
+            return {0, 0};
+    }
+}
+
+uint32_t Core::held(SessionId session, shm::Table table) const {
+    const shm::SessionRow& row = parts_->state.sessions[session];
+    switch (table) {
+        case shm::Table::kSlots:
+            return row.slots;
+        case shm::Table::kClaims:  // those that run in a pool by account keep theirs
+            return row.claims + row.leases;
+        case shm::Table::kLeases:
+            return row.leases;
+        case shm::Table::kLabelSets:
+            return row.claims + row.leases + row.slots;
+        case shm::Table::kArena:
+            return parts_->arena_held[session];
+        default:
+            return 0;
+    }
+}
+
+bool Core::knows_labels(std::span<const std::string_view> labels) const {
+    return parts_->book != nullptr && parts_->book->labels.known(labels);
+}
+
+const shm::ElasticRow& Look::elastic(const Core& core, PoolId pool) {
+    return core.parts_->state.elastics[pool];
+}
+const shm::TypeRow& Look::type(const Core& core, TypeId row) {
+    return core.parts_->state.types[row];
+}
+bool Look::opens_order(const Core& core, SlotId order, const OrderToken& token, uint32_t uid) {
+    return core.parts_->opens_order(order, token, uid);
+}
+uint32_t Look::find_type(const Core& core, PoolId pool, std::string_view name) {
+    return core.parts_->find_type(pool, name);
+}
+Look::OfElastic Look::of_elastic(const Core& core, PoolId pool) {
+    const Core::Parts& parts = *core.parts_;
+    const shm::ElasticRow& row = parts.state.elastics[pool];
+    const Provisioning::Counts& counts = parts.counts[pool];
+    OfElastic has;
+    has.at_quota = parts.at_quota(pool);
+    if (has.at_quota) return has;
+    const uint32_t used = counts.running + counts.unallocated;
+    has.headroom = std::min(row.workers_max - parts.state.pools[pool].slots,
+                            row.limit - std::min(row.limit, used));
+    return has;
+}
+Look::OfType Look::of_type(const Core& core, TypeId type) {
+    const Core::Parts& parts = *core.parts_;
+    OfType has;
+    has.at_quota = parts.at_quota(parts.state.types[type].pool);
+    has.at_capacity = parts.at_capacity(type);
+    for (uint32_t row = 0; row < parts.state.slots.size(); ++row) {
+        const shm::SlotRow& slot = parts.state.slots[row];
+        if (slot.state == SlotState::kFree || slot.type != type.number) continue;
+        const uint8_t marks = parts.marks_of(row);
+        if ((marks & Mark::kUnallocated) != 0) ++has.unallocated;
+        if ((marks & Mark::kAsked) != 0) ++has.creating;
+        ++has.workers[(marks & Mark::kRuns) != 0          ? 3
+                      : is_drained(slot)                  ? 4
+                      : slot.state == SlotState::kIdle    ? 2
+                      : slot.state == SlotState::kUnknown ? 0
+                                                          : 1];
+    }
+    return has;
+}
+
+}  // namespace dibs::core

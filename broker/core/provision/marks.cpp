@@ -1,0 +1,153 @@
+// broker/core/provision/marks.cpp -- counts and lists the slots and locked claims of elastic pools.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+using shm::OrderState;
+
+Provisioning::Provisioning(const State& rows)
+    : Module(rows),
+      counts(rows.pools.size()),
+      marks_(rows.slots.size()),
+      idle_(rows.types.size(), rows.slots.size()),
+      stops_(rows.types.size(), rows.slots.size()),
+      due_(0, rows.slots.size(), rows.pools.size()) {
+    by_cost.reserve(rows.types.size());
+}
+
+uint8_t Provisioning::marks_of(uint32_t row) const {
+    const shm::SlotRow& slot = state.slots[row];
+    if (slot.state == SlotState::kFree || !is_elastic(slot.pool)) return 0;
+    if (slot.holder != kNoRow) return Mark::kRuns;
+    uint32_t marks = is_stopped(slot) ? 0 : Mark::kUnallocated;
+    if (slot.state == SlotState::kOrdered) {
+        if (slot.order == OrderState::kAsked) marks |= Mark::kAsked;
+        if (slot.boot_until_ns != kNever) marks |= Mark::kBoots;
+    } else if (slot.order == OrderState::kAnnounced && slot.state == SlotState::kIdle) {
+        marks |= Mark::kIdles;
+    } else if (slot.order == OrderState::kAnnounced && slot.stop_told == 0 && is_drained(slot) &&
+               !is_kept(slot)) {
+        marks |= Mark::kStops;
+    }
+    return static_cast<uint8_t>(marks);
+}
+
+void Provisioning::slot_changes(uint32_t row) {
+    const shm::SlotRow& slot = state.slots[row];
+    const uint8_t now = marks_of(row);
+    const uint8_t before = std::exchange(marks_[row], now);
+    if (now == before) return;
+    turn().dirty.add(slot.pool);
+    Counts& of_pool = counts[slot.pool];
+    const auto comes = [&](uint8_t mark) { return (now & ~before & mark) != 0; };
+    const auto goes = [&](uint8_t mark) { return (before & ~now & mark) != 0; };
+    const auto count = [&](uint32_t& number, uint8_t mark) {
+        number += comes(mark) ? 1 : 0;
+        number -= goes(mark) ? 1 : 0;
+    };
+    count(of_pool.running, Mark::kRuns);
+    count(of_pool.unallocated, Mark::kUnallocated);
+    count(of_pool.asked, Mark::kAsked);
+    if (comes(Mark::kIdles)) idle_.push_back(slot.type, row);
+    if (goes(Mark::kIdles)) idle_.remove(slot.type, row);
+    if (comes(Mark::kStops)) stops_.push_back(slot.type, row);
+    if (goes(Mark::kStops)) stops_.remove(slot.type, row);
+    const uint64_t number = (uint64_t{slot.pool} << 32U) | slot.number;
+    if (comes(Mark::kBoots)) due_.set(TimerKind::kBoot, row, slot.boot_until_ns, number);
+    if (goes(Mark::kBoots)) due_.remove(TimerKind::kBoot, row);
+}
+
+void Provisioning::slot_enters(uint32_t row, SlotState to) {
+    const uint32_t pool = state.slots[row].pool;
+    if (!is_elastic(pool)) return;
+    const shm::ElasticRow& elastic = state.elastics[pool];
+    if (to == SlotState::kFree && state.pools[pool].slots < elastic.quota_below) {
+        put(edit().row(elastic, 1).quota_below, 0);  // S1.32: there are fewer now
+    }
+    if (to == SlotState::kIdle) {
+        put(edit().row(state.slots[row], 1U << 2U).idle_since_ns, turn().now_ns);
+    }
+    slot_changes(row);
+}
+
+// A locked claim begins or ends to wait.
+void Provisioning::count_locked(uint32_t row, bool comes) {
+    const shm::ClaimRow& claim = state.claims[row];
+    if ((claim.flags & shm::ClaimFlag::kLocked) == 0) return;
+    Counts& of_pool = counts[claim.pool];
+    of_pool.locked += comes ? 1U : ~0U;
+    of_pool.locked_units += comes ? claim.units : ~uint32_t{claim.units} + 1;
+}
+
+// Slots are found in the order of their rows, and are listed in the order of the ready queue.
+void Provisioning::pool_is_found(uint32_t pool) {
+    if (!is_elastic(pool)) return;
+    for (uint32_t slot = state.pools[pool].ready_head; slot != kNoRow;
+         slot = state.slots[slot].ready_next) {
+        if ((marks_[slot] & Mark::kIdles) == 0) continue;
+        idle_.remove(state.slots[slot].type, slot);
+        idle_.push_back(state.slots[slot].type, slot);
+    }
+    set_due(pool);
+}
+
+void Provisioning::check(Wrongs* wrongs) const {
+    std::vector<Counts> found(state.pools.size());
+    std::vector<uint32_t> idle(state.types.size());
+    uint32_t stops = 0;
+    size_t boots = 0;
+    for (uint32_t row = 0; row < state.slots.size(); ++row) {
+        const uint8_t marks = marks_of(row);
+        const Subject it(wrongs, "slot row", row);
+        it.expect(marks == marks_[row], "counts for provisioners as it did before");
+        if (marks == 0) continue;
+        Counts& of_pool = found[state.slots[row].pool];
+        of_pool.running += (marks & Mark::kRuns) != 0 ? 1 : 0;
+        of_pool.unallocated += (marks & Mark::kUnallocated) != 0 ? 1 : 0;
+        of_pool.asked += (marks & Mark::kAsked) != 0 ? 1 : 0;
+        if ((marks & Mark::kIdles) != 0) ++idle[state.slots[row].type];
+        stops += (marks & Mark::kStops) != 0 ? 1 : 0;
+        boots += (marks & Mark::kBoots) != 0 ? 1 : 0;
+    }
+    for (uint32_t row = 0; row < state.claims.size(); ++row) {
+        const shm::ClaimRow& claim = state.claims[row];
+        const bool waits = claim.state == shm::ClaimState::kWaiting;
+        if (!waits || (claim.flags & shm::ClaimFlag::kLocked) == 0) continue;
+        ++found[claim.pool].locked;
+        found[claim.pool].locked_units += claim.units;
+    }
+    for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
+        const Subject it(wrongs, "pool", name_of(state.pools[pool]));
+        it.expect_count("running units", found[pool].running, counts[pool].running);
+        it.expect_count("unallocated", found[pool].unallocated, counts[pool].unallocated);
+        it.expect_count("unanswered orders", found[pool].asked, counts[pool].asked);
+        it.expect_count("locked claims", found[pool].locked, counts[pool].locked);
+        it.expect_count("locked units", found[pool].locked_units, counts[pool].locked_units);
+        if (due_.has(TimerKind::kLook, pool)) ++boots;
+    }
+    for (uint32_t type = 0; type < state.types.size(); ++type) {
+        const Subject it(wrongs, "type row", type);
+        uint64_t last = 0;
+        for (uint32_t slot = idle_.head(type); slot != kNoRow && idle[type] != 0;
+             slot = idle_.next(slot), --idle[type]) {
+            it.expect(last <= state.slots[slot].idle_order, "lists its idle workers out of order");
+            last = state.slots[slot].idle_order;
+        }
+        it.expect(idle[type] == 0, "lists fewer idle workers than there are");
+        for (uint32_t slot = stops_.head(type); slot != kNoRow && stops != 0;
+             slot = stops_.next(slot))
+            --stops;
+    }
+    const Subject it(wrongs, "provisioning");
+    it.expect(stops == 0, "lists fewer workers to stop than there are");
+    it.expect_count("timers", boots, due_.size());
+    const auto types = std::count_if(&state.types[0],
+                                     &state.types[0] + state.types.size(),
+                                     [](const shm::TypeRow& type) { return type.state != 0; });
+    it.expect_count("types", static_cast<uint64_t>(types), by_cost.size());
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,282 @@
+// broker/core/provision/provisioning.cpp -- decides what elastic pools make and stop, and which of
+// their claims are locked.
+//
+// It runs behind the pass over a pool, when what is idle has been granted. In the words of the
+// statements (S1): M the limit, Q the workers within quota, I all workers and orders, R units that
+// run, L units of locked claims, F unallocated workers. A second run in the same state changes
+// nothing, and where time alone makes a difference a timer has the pool looked at.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+using shm::OrderState;
+
+bool Provisioning::at_quota(uint32_t pool) const {
+    const shm::ElasticRow& row = state.elastics[pool];
+    const uint32_t workers = state.pools[pool].slots;
+    return turn().now_ns < row.quota_until_ns || workers >= row.workers_max ||
+           (row.quota_below != 0 && workers >= row.quota_below);
+}
+
+bool Provisioning::at_capacity(uint32_t type) const {
+    const shm::TypeRow& row = state.types[type];
+    return turn().now_ns < row.capacity_until_ns ||
+           turn().now_ns < state.elastics[row.pool].everything_until_ns;
+}
+
+uint32_t Provisioning::cheapest(uint32_t pool) const {
+    for (const uint32_t type : types_of(pool)) {
+        const shm::TypeRow& row = state.types[type];
+        const bool fails = turn().now_ns < row.failed_until_ns;
+        if (row.session != kNoRow && !fails && !at_capacity(type)) return type;
+    }
+    return kNoRow;
+}
+
+// S1.3–6. An order that nobody has answered is no proof of what is within quota.
+void Provisioning::adapt_limit(uint32_t pool) {
+    const shm::ElasticRow& row = state.elastics[pool];
+    const uint32_t running = counts[pool].running;
+    const uint32_t workers = state.pools[pool].slots;
+    const uint32_t made = workers - counts[pool].asked;
+    uint32_t limit = row.limit;
+    uint32_t within = row.within_quota;
+    const bool is_quiet =
+        row.overload_ns == kNever || turn().now_ns > sum_or_never(row.overload_ns, row.quiet_ns);
+    if (row.overloaded != 0) {
+        limit = std::max(running, 2U) - 1;
+    } else if (is_quiet) {
+        limit = static_cast<uint32_t>(std::max<uint64_t>(limit, uint64_t{11} * running / 10 + 1));
+    }
+    limit = std::min(limit, row.workers_max);
+    if (within != 0 && within < made) within = made;
+    if (at_quota(pool)) {
+        limit = std::min(limit, std::max(workers, 1U));
+        within = made;
+    } else if (within != 0) {
+        limit = std::min(limit, within + 1);
+    }
+    if (row.overloaded != 0) put(edit().row(row, 1U << 2U).overloaded, 0);
+    if (limit != row.limit) put(edit().row(row, 1).limit, limit);
+    if (within != row.within_quota) put(edit().row(row, 1).within_quota, within);
+}
+
+bool Provisioning::provision(uint32_t pool) {
+    reordered = false;
+    if (!is_elastic(pool)) return true;
+    adapt_limit(pool);
+    if (!pools().draining(pool)) {
+        const bool done = make_missing(pool) && unlock_over_quota(pool) && lock_queued(pool) &&
+                          unlock_over_quota(pool) && keep_spare(pool);
+        if (!done) return false;
+        adapt_limit(pool);  // there may be as many workers as there can be, now
+    }
+    if (!stop_idle(pool) || !tell_stops(pool)) return false;
+    set_due(pool);
+    return true;
+}
+
+// Workers that locked claims lack, as far as the limit goes: the first of them gets all of its own
+// if there is room below the limit at all.
+uint32_t Provisioning::missing(uint32_t pool) const {
+    const Counts& now = counts[pool];
+    const uint32_t limit = state.elastics[pool].limit;
+    if (now.locked == 0 || now.running >= limit) return 0;
+    const uint32_t first = state.claims[matcher().priorities->ranked.at(pool, 0)].units;
+    const uint32_t wanted = std::min(now.locked_units, std::max(limit - now.running, first));
+    return wanted > now.unallocated ? wanted - now.unallocated : 0;
+}
+
+bool Provisioning::make_missing(uint32_t pool) {
+    while (missing(pool) != 0) {
+        if (turn().full()) return false;
+        if (!create(pool)) break;
+    }
+    return true;
+}
+
+// S1.15: all that lack a worker, but for the first of them. That one, too, where it would not be
+// the first of several, or where no worker may ever come free.
+bool Provisioning::unlock_over_quota(uint32_t pool) {
+    if (!over_quota(pool)) return true;
+    const auto last = [&] {
+        return matcher().priorities->ranked.at(pool, counts[pool].locked - 1);
+    };
+    const auto before_last = [&] { return counts[pool].locked_units - state.claims[last()].units; };
+    while (before_last() > counts[pool].unallocated) {
+        if (turn().full()) return false;
+        lock(last(), false);
+    }
+    const uint32_t behind = matcher().priorities->ranked.size(pool) - counts[pool].locked;
+    if (state.pools[pool].slots == 0 || behind == 0) lock(last(), false);
+    return true;
+}
+
+// S1.12.
+bool Provisioning::lock_queued(uint32_t pool) {
+    const Counts& now = counts[pool];
+    while (!over_quota(pool) && now.locked < matcher().priorities->ranked.size(pool)) {
+        if (uint64_t{now.running} + now.locked_units >= state.elastics[pool].limit) break;
+        if (turn().full()) return false;
+        const uint32_t claim = matcher().priorities->ranked.at(pool, now.locked);
+        const bool is_there = now.unallocated >= now.locked_units + state.claims[claim].units;
+        if (!is_there && (at_quota(pool) || cheapest(pool) == kNoRow)) break;
+        lock(claim, true);
+        if (!make_missing(pool)) return false;
+    }
+    return true;
+}
+
+// Not while a claim waits for which there is no worker at quota.
+bool Provisioning::keep_spare(uint32_t pool) {
+    const shm::ElasticRow& row = state.elastics[pool];
+    const Counts& now = counts[pool];
+    const auto lacks = [&] {
+        const bool few = state.pools[pool].slots < row.workers_min ||
+                         now.unallocated < uint64_t{now.locked_units} + row.spare;
+        return few && uint64_t{now.running} + now.unallocated < row.limit;
+    };
+    while (lacks()) {
+        if (turn().full()) return false;
+        if (!create(pool)) break;
+    }
+    return true;
+}
+
+void Provisioning::lock(uint32_t row, bool on) {
+    const shm::ClaimRow& claim = state.claims[row];
+    assert(((claim.flags & shm::ClaimFlag::kLocked) != 0) != on);
+    reordered = true;
+    matcher().leave_priority(row);
+    put(edit().row(claim, 1).flags, claim.flags ^ shm::ClaimFlag::kLocked);
+    matcher().wait_by_priority(row);
+}
+
+// S1.11, S1.34. False: none can be ordered now.
+bool Provisioning::create(uint32_t pool) {
+    const shm::ElasticRow& elastic = state.elastics[pool];
+    const uint32_t type = cheapest(pool);
+    if (type == kNoRow || at_quota(pool) || turn().now_ns < elastic.throttle_until_ns) return false;
+    if (elastic.creates_max != 0 && counts[pool].asked >= elastic.creates_max) {
+        if (elastic.create_throttle_ns != 0) {
+            const TimeNs until = sum_or_never(turn().now_ns, elastic.create_throttle_ns);
+            put(edit().row(elastic, 1).throttle_until_ns, until);
+        }
+        return false;
+    }
+    if (pools().slot_rows_left(kNoRow) == 0) {
+        vectors().lacked_slot_row = true;  // the pool is looked at when one comes
+        return false;
+    }
+    const uint32_t row = slots().make_slot(pool);
+    shm::SlotRow& slot = edit().row(state.slots[row], 1U << 1U | 1U << 2U);
+    put(slot.type, type);
+    put(slot.order, OrderState::kAsked);
+    if (elastic.boot_timeout_ns != kNever) {
+        put(slot.boot_until_ns, sum_or_never(turn().now_ns, elastic.boot_timeout_ns));
+    }
+    slots().move_slot(row, SlotState::kOrdered);
+    Decision& asked = turn().decide_that(DecisionKind::kCreate);
+    asked.session = state.types[type].session;
+    asked.pool = pool;
+    asked.type = type;
+    asked.slot_number = slot.number;
+    asked.id = row_id(slot.head.generation, row);
+    return true;
+}
+
+// Of those that a provisioner could stop.
+uint32_t Provisioning::longest_idle(uint32_t pool) const {
+    uint32_t found = kNoRow;
+    for (const uint32_t type : types_of(pool)) {
+        const uint32_t slot = state.types[type].session == kNoRow ? kNoRow : idle_.head(type);
+        if (slot == kNoRow) continue;
+        const bool longer =
+            found == kNoRow || state.slots[slot].idle_order < state.slots[found].idle_order;
+        if (longer) found = slot;
+    }
+    return found;
+}
+
+// When that one is to be stopped; kNever: not as things are.
+TimeNs Provisioning::stop_due(uint32_t row) const {
+    const uint32_t slot = longest_idle(row);
+    if (slot == kNoRow) return kNever;
+    if (pools().draining(row)) return 0;
+    const shm::PoolRow& pool = state.pools[row];
+    const shm::ElasticRow& elastic = state.elastics[row];
+    const bool needed = pool.slots - pool.drained <= elastic.workers_min ||
+                        pool.idle <= uint64_t{elastic.spare} + counts[row].locked_units;
+    return needed || elastic.idle_timeout_ns == kNever
+               ? kNever
+               : sum_or_never(state.slots[slot].idle_since_ns, elastic.idle_timeout_ns);
+}
+
+// S1.37. What is drained is taken by no claim.
+bool Provisioning::stop_idle(uint32_t pool) {
+    while (stop_due(pool) <= turn().now_ns) {
+        if (turn().full()) return false;
+        pools().drain_slot(longest_idle(pool), true);
+    }
+    return true;
+}
+
+// Those that an administrator has drained, too. Where the provisioner is away they wait for it.
+bool Provisioning::tell_stops(uint32_t pool) {
+    for (const uint32_t type : types_of(pool)) {
+        if (state.types[type].session == kNoRow) continue;
+        for (uint32_t row = stops_.head(type); row != kNoRow; row = stops_.head(type)) {
+            if (turn().full()) return false;
+            const shm::SlotRow& slot = state.slots[row];
+            put(edit().row(slot, 1U << 1U).stop_told, 1);
+            slot_changes(row);
+            Decision& stop = turn().decide_that(DecisionKind::kStop);
+            stop.session = state.types[type].session;
+            stop.pool = pool;
+            stop.type = type;
+            stop.slot_number = slot.number;
+            stop.id = row_id(slot.head.generation, row);
+        }
+    }
+    return true;
+}
+
+void Provisioning::set_due(uint32_t pool) {
+    const shm::ElasticRow& row = state.elastics[pool];
+    TimeNs due = kNever;
+    const auto look_at = [&](TimeNs instant) {
+        if (instant > turn().now_ns) due = std::min(due, instant);
+    };
+    look_at(row.quota_until_ns);
+    look_at(row.throttle_until_ns);
+    look_at(row.everything_until_ns);
+    if (row.overload_ns != kNever) {
+        look_at(sum_or_never(sum_or_never(row.overload_ns, row.quiet_ns), 1));
+    }
+    for (const uint32_t type : types_of(pool)) {
+        look_at(state.types[type].failed_until_ns);
+        look_at(state.types[type].capacity_until_ns);
+    }
+    look_at(stop_due(pool));
+    if (due == kNever) return due_.remove(TimerKind::kLook, pool);
+    due_.set(TimerKind::kLook, pool, due, pool);
+}
+
+bool Provisioning::run_due_timers() {
+    while (next_due() <= turn().now_ns) {
+        if (turn().full()) return false;
+        const Timer timer = due_.first();
+        if (timer.kind == TimerKind::kBoot) {
+            order_fails(timer.row);  // S1.38: no worker has come in time
+        } else {
+            due_.remove(TimerKind::kLook, timer.row);
+            turn().dirty.add(timer.row);
+        }
+    }
+    return true;
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,130 @@
+// broker/core/provision/provisioning.hpp -- has provisioners make and stop the workers of elastic
+// pools, as many as their claims need.
+//
+// An order is the slot of a worker that is still to come, so the pool's slots are its workers,
+// whether they are there yet or not. Of each slot a byte of marks is kept, which says what it
+// counts as; slot_changes() brings it up to date behind every change of the slot's state, holder,
+// flags or order. Whatever is counted or listed here follows from the marks alone.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broker/core/module.hpp"
+#include "broker/core/store/chains.hpp"
+#include "broker/core/store/invariant.hpp"
+#include "broker/core/store/timers.hpp"
+
+namespace dibs::core {
+
+// What a slot of an elastic pool counts as.
+namespace Mark {
+inline constexpr uint8_t kRuns = 1;         // a claim or a lease holds it
+inline constexpr uint8_t kUnallocated = 2;  // nothing holds it, and no mark keeps it from a grant
+inline constexpr uint8_t kAsked = 4;        // an order without an answer
+inline constexpr uint8_t kBoots = 8;        // an order with a boot time-out
+inline constexpr uint8_t kIdles = 16;       // of an order, and idle
+inline constexpr uint8_t kStops = 32;       // of an order, drained and free: to be stopped
+}  // namespace Mark
+
+struct Provisioning : Module<Provisioning> {
+    explicit Provisioning(const State& rows);
+
+    // Of an elastic pool.
+    struct Counts {
+        uint32_t running = 0;      // R: slots with Mark::kRuns
+        uint32_t unallocated = 0;  // F
+        uint32_t asked = 0;
+        uint32_t locked = 0;        // claims that wait locked
+        uint32_t locked_units = 0;  // L
+    };
+    std::vector<Counts> counts;     // by pool
+    std::vector<uint32_t> by_cost;  // types, in order of pool, cost and name
+
+    bool reordered = false;  // provision() has locked or unlocked a claim
+
+    [[nodiscard]] bool is_elastic(uint32_t pool) const {
+        return state.elastics[pool].workers_max != 0;
+    }
+
+    // types.cpp
+    void configure(uint32_t pool, const PoolConfig& config, bool is_new);
+    void close_pool(uint32_t pool);  // its row is about to be cleared
+    bool set_type(const TypeConfig& config, std::string* why);
+    Reason delete_type(const DeleteType& command);
+    void apply(const Provide& command);
+    void keep_token(uint32_t slot, const OrderToken& token, uint32_t uid);
+    [[nodiscard]] bool opens_order(SlotId order, const OrderToken& token, uint32_t uid) const;
+    void session_ends(uint32_t session);
+    [[nodiscard]] uint32_t find_type(uint32_t pool, std::string_view name) const;
+    [[nodiscard]] std::span<const uint32_t> types_of(uint32_t pool) const;
+    void find_types();  // those that were there when this core began
+
+    // answers.cpp
+    void apply(const Provisioned& command);
+    void use_ends(uint32_t lease);
+    // The slot of the order, if its worker may still announce it in this pool; else kNoRow.
+    [[nodiscard]] uint32_t open_order(SlotId order, uint32_t pool) const;
+
+    // marks.cpp
+    [[nodiscard]] uint8_t marks_of(uint32_t slot) const;
+    void slot_enters(uint32_t slot, SlotState to);
+    void slot_changes(uint32_t slot);
+    void count_locked(uint32_t claim, bool comes);
+    void pool_is_found(uint32_t pool);  // as it was when this core began
+    void check(Wrongs* wrongs) const;
+
+    // provisioning.cpp
+    // After the pass over the pool; false: the log is full.
+    bool provision(uint32_t pool);
+    [[nodiscard]] TimeNs next_due() const { return due_.empty() ? kNever : due_.first().due_ns; }
+    bool run_due() { return next_due() > turn().now_ns || run_due_timers(); }
+    void lock(uint32_t claim, bool on);
+    [[nodiscard]] bool at_quota(uint32_t pool) const;
+    [[nodiscard]] bool at_capacity(uint32_t type) const;
+    // That can be made now; kNoRow: none.
+    [[nodiscard]] uint32_t cheapest(uint32_t pool) const;
+
+  private:
+    // types.cpp
+    void list_type(uint32_t type);
+    void drop_type(uint32_t type);
+
+    // answers.cpp
+    void order_fails(uint32_t slot);
+    void meet_quota(uint32_t pool);
+    void meet_capacity(uint32_t type, const Provisioned& command);
+    void meet_overload(uint32_t pool);
+
+    // provisioning.cpp
+    bool run_due_timers();
+    void adapt_limit(uint32_t pool);
+    [[nodiscard]] uint32_t missing(uint32_t pool) const;
+    bool make_missing(uint32_t pool);
+    bool unlock_over_quota(uint32_t pool);
+    bool lock_queued(uint32_t pool);
+    bool keep_spare(uint32_t pool);
+    bool create(uint32_t pool);
+    bool stop_idle(uint32_t pool);
+    bool tell_stops(uint32_t pool);
+    [[nodiscard]] uint32_t longest_idle(uint32_t pool) const;
+    [[nodiscard]] TimeNs stop_due(uint32_t pool) const;
+    void set_due(uint32_t pool);
+    [[nodiscard]] bool over_quota(uint32_t pool) const {
+        return at_quota(pool) && counts[pool].locked_units > counts[pool].unallocated;
+    }
+
+    std::vector<uint8_t> marks_;  // by slot
+    Chains idle_;                 // list: type, row: slot with Mark::kIdles, the longest idle first
+    Chains stops_;                // list: type, row: slot with Mark::kStops
+    Timers due_;  // slots with Mark::kBoots; pools, where time alone changes something
+};
+
+// What is wrong with the configuration of an elastic pool, or nothing.
+std::string elastic_refusal(const PoolConfig& config);
+
+}  // namespace dibs::core

@@ -1,0 +1,231 @@
+// broker/core/provision/types.cpp -- configures elastic pools and their types of workers, and gives
+// a type's role of provisioner to a session.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+
+#include "broker/core/parts.hpp"
+#include "broker/core/provision/provisioning.hpp"
+#include "broker/core/store/invariant.hpp"
+#include "shm/pool_name.hpp"
+
+namespace dibs::core {
+
+namespace {
+
+std::string refusal_of(const TypeConfig& config) {
+    if (!shm::is_pool_name(config.name.data(), config.name.size())) {
+        return std::string("a type's name is as a pool's: ") + shm::kPoolNameRule;
+    }
+    if (config.cost == 0) return "its cost must be at least 1";
+    if (std::max(config.provider_type.size(), config.quota_group.size()) > shm::kTypeWordMax) {
+        return "provider_type and quota_group have at most 31 bytes";
+    }
+    return {};
+}
+
+}  // namespace
+
+std::string elastic_refusal(const PoolConfig& config) {
+    if (config.workers_max == 0) return {};
+    if (config.kind != shm::PoolKind::kWorker) return "workers_max is for pools of workers";
+    if (config.order != shm::PoolOrder::kPriority) {
+        return "workers_max needs order = \"priority\", which is the order of arrival where claims "
+               "bring no priority";
+    }
+    if (!config.vector.empty()) return "an elastic pool's slots have no resources";
+    if (config.park) return "an elastic pool parks no leases";
+    if (config.workers_min > config.workers_max) return "workers_min is above workers_max";
+    if (config.spare > config.workers_max) return "spare is above workers_max";
+    return {};
+}
+
+void Provisioning::configure(uint32_t pool, const PoolConfig& config, bool is_new) {
+    if (!is_new && !is_elastic(pool)) return;
+    shm::ElasticRow& row = edit().row(state.elastics[pool], 0x7U);
+    if (is_new) {
+        put(row.within_quota, 0);
+        put(row.quota_below, 0);
+        put(row.ordered, 0);
+        put(row.overload_ns, kNever);
+        put(row.quota_until_ns, 0);
+        put(row.everything_until_ns, 0);
+        put(row.throttle_until_ns, 0);
+        put(row.overloaded, 0);
+    }
+    if (is_new || row.workers_max != config.workers_max ||
+        row.quota_estimate != config.quota_estimate) {
+        put(row.limit, config.quota_estimate != 0 ? config.quota_estimate : config.workers_max);
+    }
+    put(row.workers_max, config.workers_max);
+    put(row.workers_min, config.workers_min);
+    put(row.spare, config.spare);
+    put(row.quota_estimate, config.quota_estimate);
+    put(row.creates_max, config.creates_max);
+    put(row.create_throttle_ns, config.create_throttle_ns);
+    put(row.quiet_ns, config.quiet_ns);
+    put(row.quota_error_ns, config.quota_error_ns);
+    put(row.capacity_error_ns, config.capacity_error_ns);
+    put(row.idle_timeout_ns, config.idle_timeout_ns);
+    put(row.boot_timeout_ns, config.boot_timeout_ns);
+}
+
+void Provisioning::close_pool(uint32_t pool) {
+    if (!is_elastic(pool)) return;
+    while (!types_of(pool).empty())
+        drop_type(types_of(pool).front());
+    put(edit().row(state.elastics[pool], 0x7U).workers_max, 0);
+}
+
+std::span<const uint32_t> Provisioning::types_of(uint32_t pool) const {
+    const auto [first, last] = std::equal_range(
+        by_cost.begin(), by_cost.end(), kNoRow, [&](uint32_t left, uint32_t right) {
+            const auto of = [&](uint32_t type) {
+                return type == kNoRow ? pool : uint32_t{state.types[type].pool};
+            };
+            return of(left) < of(right);
+        });
+    return {first, last};
+}
+
+uint32_t Provisioning::find_type(uint32_t pool, std::string_view name) const {
+    for (const uint32_t type : types_of(pool)) {
+        if (name_of(state.types[type]) == name) return type;
+    }
+    return kNoRow;
+}
+
+void Provisioning::list_type(uint32_t type) {
+    const auto key = [&](uint32_t row) {
+        const shm::TypeRow& listed = state.types[row];
+        return std::tuple(listed.pool, listed.cost, name_of(listed));
+    };
+    const auto place =
+        std::upper_bound(by_cost.begin(), by_cost.end(), type, [&](uint32_t left, uint32_t right) {
+            return key(left) < key(right);
+        });
+    by_cost.insert(place, type);
+}
+
+void Provisioning::find_types() {
+    for (uint32_t type = 0; type < state.types.size(); ++type) {
+        if (state.types[type].state != 0) list_type(type);
+    }
+}
+
+bool Provisioning::set_type(const TypeConfig& config, std::string* why) {
+    const uint32_t pool = pools().pool_named(config.pool);
+    std::string wrong = refusal_of(config);
+    if (wrong.empty() && pool == kNoRow) {
+        wrong = "there is no pool '" + std::string(config.pool) + "'";
+    }
+    if (wrong.empty() && !is_elastic(pool)) {
+        wrong = "pool '" + std::string(config.pool) + "' is not elastic";
+    }
+    uint32_t type = wrong.empty() ? find_type(pool, config.name) : kNoRow;
+    const bool is_new = type == kNoRow;
+    for (uint32_t row = 0; is_new && row < state.types.size() && type == kNoRow; ++row) {
+        if (state.types[row].state == 0) type = row;
+    }
+    if (wrong.empty() && type == kNoRow) {
+        wrong = "more types than the " + std::to_string(state.types.size()) + " configured";
+    }
+    if (!wrong.empty()) {
+        if (why != nullptr) *why = "type '" + std::string(config.name) + "': " + wrong;
+        return false;
+    }
+    shm::TypeRow& row = edit().row(state.types[type], 0x7U);
+    if (is_new) {
+        put(row.pool, pool);
+        put(row.session, kNoRow);
+        put(row.backoff_ns, 0);
+        put(row.failed_until_ns, 0);
+        put(row.capacity_until_ns, 0);
+        config.name.copy(row.name, sizeof(row.name));
+        stored();
+        put(row.name_size, config.name.size());
+    } else {
+        std::erase(by_cost, type);
+    }
+    put(row.state, 1);
+    put(row.flags, config.preemptible ? shm::TypeFlag::kPreemptible : 0);
+    put(row.cost, config.cost);
+    config.provider_type.copy(row.provider_type, sizeof(row.provider_type));
+    config.quota_group.copy(row.quota_group, sizeof(row.quota_group));
+    stored();
+    put(row.provider_type_size, config.provider_type.size());
+    put(row.quota_group_size, config.quota_group.size());
+    list_type(type);
+    matcher().touch(pool);
+    return true;
+}
+
+void Provisioning::drop_type(uint32_t type) {
+    std::erase(by_cost, type);
+    put(edit().row(state.types[type], 1).state, 0);
+}
+
+Reason Provisioning::delete_type(const DeleteType& command) {
+    const uint32_t pool = pools().pool_named(command.pool);
+    if (pool == kNoRow) return Reason::kUnknownPool;
+    const uint32_t type = find_type(pool, command.name);
+    if (type == kNoRow) return Reason::kNotFound;
+    for (uint32_t row = 0; row < state.slots.size(); ++row) {
+        const shm::SlotRow& slot = state.slots[row];
+        if (slot.state != SlotState::kFree && slot.type == type) return Reason::kState;
+    }
+    drop_type(type);
+    matcher().touch(pool);
+    return Reason::kOk;
+}
+
+void Provisioning::apply(const Provide& command) {
+    const auto tell = [&](Reason reason) {
+        turn().result(command.session, command.user_data, reason);
+    };
+    if (!pools().pool_lives(command.pool)) return tell(Reason::kUnknownPool);
+    const uint32_t type = find_type(command.pool, command.type);
+    if (type == kNoRow) return tell(Reason::kNotFound);
+    const uint32_t holder = state.types[type].session;
+    if (command.on && holder != kNoRow && holder != command.session) {
+        return tell(Reason::kNameInUse);
+    }
+    if (!command.on && holder != command.session) return tell(Reason::kNotHolder);
+    tell(Reason::kOk);
+    shm::TypeRow& row = edit().row(state.types[type], 1);
+    put(row.session, command.on ? command.session.number : kNoRow);
+    put(row.tag, command.tag);
+    matcher().touch(command.pool);
+}
+
+void Provisioning::keep_token(uint32_t slot, const OrderToken& token, uint32_t uid) {
+    shm::SlotRow& row = edit().row(state.slots[slot], 0x6U);
+    assert(row.state == SlotState::kOrdered);
+    std::memcpy(row.order_token, token.data(), sizeof(row.order_token));
+    stored();
+    put(row.order_uid, uid);
+}
+
+bool Provisioning::opens_order(SlotId order, const OrderToken& token, uint32_t uid) const {
+    const uint32_t slot = row_of(order);
+    if (slot >= state.slots.size()) return false;
+    const shm::SlotRow& row = state.slots[slot];
+    if (row.state != SlotState::kOrdered || row_id(row.head.generation, slot) != order)
+        return false;
+    uint8_t differs = row.order_uid != uid ? 1 : 0;
+    for (size_t i = 0; i < token.size(); ++i)
+        differs |= static_cast<uint8_t>(row.order_token[i] ^ token[i]);
+    return differs == 0;
+}
+
+// Its orders wait for their boot time-out, or for the next provisioner's answer.
+void Provisioning::session_ends(uint32_t session) {
+    for (const uint32_t type : by_cost) {
+        if (state.types[type].session != session) continue;
+        put(edit().row(state.types[type], 1).session, kNoRow);
+        matcher().touch(state.types[type].pool);
+    }
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,355 @@
+// tests/naive/elastic_pass.cpp -- what a pass over an elastic pool has made and stopped, and which
+// claims it locks.
+//
+// What names a statement is written from it, what quotes is of docs/scheduling.md: units of claims
+// stand for containers, and a lock is there at once. All types suit all claims of their pool. R, I,
+// M and Q are those of S1; L is the units of locked claims, F the unallocated workers.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <tuple>
+
+#include "tests/naive/naive_core.hpp"
+#include "tests/naive/sums.hpp"
+
+namespace dibs::naive {
+
+using core::DecisionKind;
+using shm::OrderState;
+
+// R: leased, or reserved for a claim, or its holder is being killed.
+uint64_t NaiveCore::running_units(uint32_t pool) const {
+    return static_cast<uint64_t>(
+        std::count_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
+            const Slot& slot = entry.second;
+            return slot.pool == pool && (slot.is == SlotIs::kReserved ||
+                                         slot.is == SlotIs::kLeased || slot.holder_is_killed);
+        }));
+}
+
+// I
+uint64_t NaiveCore::workers(uint32_t pool) const {
+    return static_cast<uint64_t>(
+        std::count_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
+            return entry.second.pool == pool;
+        }));
+}
+
+// Orders without an answer.
+uint64_t NaiveCore::asked(uint32_t pool) const {
+    return static_cast<uint64_t>(
+        std::count_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
+            const Slot& slot = entry.second;
+            return slot.pool == pool && slot.order == OrderState::kAsked;
+        }));
+}
+
+// S1.31: nothing runs there, and nothing keeps it from a claim. A kept slot is one, too.
+bool NaiveCore::is_unallocated(const Slot& slot) {
+    if (slot.is_protected || slot.is_unqualified || slot.is_draining) return false;
+    const bool is_away =
+        slot.is == SlotIs::kRecovering || slot.is == SlotIs::kUnknown || slot.is == SlotIs::kKept;
+    return slot.is == SlotIs::kOrdered || slot.is == SlotIs::kIdle ||
+           (is_away && !slot.holder_is_killed);
+}
+
+uint64_t NaiveCore::unallocated(uint32_t pool, uint32_t type) const {
+    return static_cast<uint64_t>(
+        std::count_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
+            const Slot& slot = entry.second;
+            const bool is_of_it = type == shm::kNoRow || slot.type == type;
+            return slot.pool == pool && is_of_it && is_unallocated(slot);
+        }));
+}
+
+// The claims that wait, locked or queued, in order. S1.9: those of priority 0 are not among them.
+std::vector<uint64_t> NaiveCore::in_line(uint32_t pool, bool locked) const {
+    std::vector<uint64_t> numbers = order_of(pool);
+    std::erase_if(numbers, [&](uint64_t number) {
+        const Claim& claim = m_.claims.at(number);
+        return claim.is_confirming || claim.is_locked != locked;
+    });
+    return numbers;
+}
+
+uint64_t NaiveCore::locked_units(uint32_t pool) const {
+    uint64_t units = 0;
+    for (const uint64_t number : in_line(pool, true))
+        units += m_.claims.at(number).units;
+    return units;
+}
+
+// S1.32
+bool NaiveCore::at_quota(uint32_t pool) const {
+    const Elastic& elastic = m_.pools.at(pool).elastic;
+    const uint64_t there = workers(pool);
+    return m_.now < elastic.quota_until_ns ||
+           (elastic.quota_below != 0 && there >= elastic.quota_below) ||
+           there >= m_.pools.at(pool).config.workers_max;
+}
+
+// S1.33
+bool NaiveCore::at_capacity(const Type& type) const {
+    return m_.now < type.capacity_until_ns ||
+           m_.now < m_.pools.at(type.pool).elastic.everything_until_ns;
+}
+
+// S1.3 to S1.6. Within quota are those that have been made: "I less the unanswered orders".
+void NaiveCore::adapt_limit(uint32_t pool) {
+    Elastic& elastic = m_.pools.at(pool).elastic;
+    const core::PoolConfig& config = m_.pools.at(pool).config;
+    const uint64_t runs = running_units(pool);
+    const uint64_t there = workers(pool);
+    const uint64_t made = there - asked(pool);
+    const bool is_quiet =
+        elastic.overload_ns == shm::kNever || m_.now - elastic.overload_ns > config.quiet_ns;
+    if (elastic.is_overload_new) {
+        elastic.limit = runs > 1 ? runs - 1 : 1;
+        elastic.is_overload_new = false;
+    } else if (elastic.limit > 0 && is_quiet) {
+        elastic.limit = std::max(elastic.limit, 11 * runs / 10 + 1);
+    }
+    elastic.limit = std::min<uint64_t>(elastic.limit, config.workers_max);
+    if (elastic.within_quota > 0 && elastic.within_quota < made) elastic.within_quota = made;
+    if (at_quota(pool)) {
+        if (elastic.limit == 0 || elastic.limit > there)
+            elastic.limit = std::max<uint64_t>(there, 1);
+        elastic.within_quota = made;
+    } else if (elastic.within_quota > 0 && elastic.limit > elastic.within_quota + 1) {
+        elastic.limit = elastic.within_quota + 1;
+    }
+}
+
+// S1.30: the cheapest first, then by name.
+std::vector<uint32_t> NaiveCore::types_by_cost(uint32_t pool) const {
+    std::map<std::tuple<uint64_t, std::string>, uint32_t> by_cost;
+    for (const auto& [place, type] : m_.types) {
+        if (type.pool == pool) by_cost[{type.cost, type.name}] = place;
+    }
+    std::vector<uint32_t> places;
+    for (const auto& [key, place] : by_cost)
+        places.push_back(place);
+    return places;
+}
+
+// S1.11: the first that can be made; kNoRow: there is none.
+uint32_t NaiveCore::cheapest(uint32_t pool) const {
+    for (const uint32_t place : types_by_cost(pool)) {
+        const Type& type = m_.types.at(place);
+        const bool has_failed = m_.now < type.failed_until_ns;
+        if (type.session != shm::kNoRow && !has_failed && !at_capacity(type)) return place;
+    }
+    return shm::kNoRow;
+}
+
+// S1.34
+bool NaiveCore::create(uint32_t pool) {
+    Pool& of = m_.pools.at(pool);
+    const uint32_t place = cheapest(pool);
+    if (at_quota(pool) || place == shm::kNoRow || m_.now < of.elastic.throttle_until_ns) {
+        return false;
+    }
+    if (of.config.creates_max != 0 && asked(pool) >= of.config.creates_max) {
+        of.elastic.throttle_until_ns = later(m_.now, of.config.create_throttle_ns);
+        return false;
+    }
+    if (slot_rows_used() >= limits_.slots) return false;
+    Slot slot;
+    slot.id = m_.slots_seen++;
+    slot.pool = pool;
+    slot.number = of.number_next++;
+    slot.is = SlotIs::kOrdered;
+    slot.order = OrderState::kAsked;
+    slot.type = place;
+    slot.boot_until_ns = later(m_.now, of.config.boot_timeout_ns);
+    m_.slots[slot.id] = slot;
+    core::Decision& made = tell(DecisionKind::kCreate, m_.types.at(place).session);
+    made.pool = pool;
+    made.id = slot.id;
+    made.slot_number = slot.number;
+    made.type = place;
+    return true;
+}
+
+// S1.13: "What is locked lacks min(L, max(M - R, units of the first locked claim)) - F workers if
+// M > R: they are ordered, as far as that goes."
+void NaiveCore::create_missing(uint32_t pool) {
+    const uint64_t limit = m_.pools.at(pool).elastic.limit;
+    const uint64_t runs = running_units(pool);
+    const std::vector<uint64_t> locked = in_line(pool, true);
+    if (locked.empty() || limit <= runs) return;
+    const uint64_t first = m_.claims.at(locked.front()).units;
+    const uint64_t wanted = std::min(locked_units(pool), std::max(limit - runs, first));
+    while (unallocated(pool) < wanted) {
+        if (!create(pool)) return;
+    }
+}
+
+// S1.15: true if claims are over quota. Those that are stand behind the first locked one for which
+// there is no worker.
+bool NaiveCore::unlock_over_quota(uint32_t pool) {
+    const uint64_t there = unallocated(pool);
+    if (!at_quota(pool) || locked_units(pool) <= there) return false;
+    std::vector<uint64_t> over;
+    uint64_t units = 0;
+    for (const uint64_t number : in_line(pool, true)) {
+        units += m_.claims.at(number).units;
+        if (units > there) over.push_back(number);
+    }
+    const size_t in_list = over.size() + in_line(pool, false).size();
+    if (workers(pool) > 0 && in_list > 1) over.erase(over.begin());
+    for (const uint64_t number : over)
+        m_.claims.at(number).is_locked = false;
+    return true;
+}
+
+// S1.12, S1.14: true if claims are over quota.
+bool NaiveCore::lock_queued(uint32_t pool) {
+    const uint64_t limit = m_.pools.at(pool).elastic.limit;
+    for (const uint64_t number : in_line(pool, false)) {
+        Claim& claim = m_.claims.at(number);
+        if (limit != 0 && running_units(pool) + locked_units(pool) >= limit) return false;
+        const bool fits = unallocated(pool) >= locked_units(pool) + claim.units;
+        const bool can_be_made = !at_quota(pool) && cheapest(pool) != shm::kNoRow;
+        if (!fits && !can_be_made) return at_quota(pool);
+        claim.is_locked = true;
+        create_missing(pool);
+    }
+    return false;
+}
+
+// Workers that are there without claims, too.
+void NaiveCore::create_spare(uint32_t pool) {
+    const core::PoolConfig& config = m_.pools.at(pool).config;
+    const uint64_t limit = m_.pools.at(pool).elastic.limit;
+    for (;;) {
+        const bool too_few = workers(pool) < config.workers_min ||
+                             unallocated(pool) < locked_units(pool) + config.spare;
+        const bool is_below = limit == 0 || running_units(pool) + unallocated(pool) < limit;
+        if (!too_few || !is_below || !create(pool)) return;
+    }
+}
+
+// S1.37: of an order, drained, and nothing holds it.
+bool NaiveCore::is_to_stop(const Slot& slot) {
+    const bool is_held = slot.is == SlotIs::kReserved || slot.is == SlotIs::kKept ||
+                         slot.is == SlotIs::kLeased || slot.holder_is_killed;
+    return slot.order == OrderState::kAnnounced && slot.is_drained && !is_held;
+}
+
+// S1.37: those of orders that have been idle for too long, the longest idle first, "if I less the
+// drained ones is above workers_min, more are idle than spare + L, and its type has a provisioner";
+// of a pool that drains all.
+void NaiveCore::stop_idle(uint32_t pool) {
+    const core::PoolConfig& config = m_.pools.at(pool).config;
+    for (const uint64_t id : ready_of(pool)) {
+        Slot& slot = m_.slots.at(id);
+        if (slot.order == OrderState::kNone) continue;
+        uint64_t drained = 0;
+        for (const auto& [other, known] : m_.slots)
+            drained += known.pool == pool && known.is_drained;
+        const bool is_too_long = config.idle_timeout_ns != shm::kNever &&
+                                 m_.now - slot.idle_since_ns >= config.idle_timeout_ns;
+        const bool is_spare = workers(pool) - drained > config.workers_min &&
+                              ready_of(pool).size() > config.spare + locked_units(pool);
+        if (m_.types.at(slot.type).session == shm::kNoRow) continue;
+        if (is_draining(pool) || (is_too_long && is_spare)) drain_slot(slot, true);
+    }
+}
+
+// It may have become one that is to be stopped, or be so no more.
+void NaiveCore::note_stop(uint64_t id) {
+    const auto found = m_.slots.find(id);
+    if (found == m_.slots.end()) return;
+    Slot& slot = found->second;
+    const bool is_known = slot.stop_place != 0;
+    if (is_known != is_to_stop(slot)) slot.stop_place = is_known ? 0 : ++m_.stops_seen;
+}
+
+// "By type in order of cost, then in the order in which they became so. Where the type has no
+// provisioner it waits for one."
+void NaiveCore::tell_stops(uint32_t pool) {
+    for (const uint32_t place : types_by_cost(pool)) {
+        const uint32_t provisioner = m_.types.at(place).session;
+        if (provisioner == shm::kNoRow) continue;
+        std::map<uint64_t, uint64_t> in_order;
+        for (const auto& [id, slot] : m_.slots) {
+            const bool is_news = slot.type == place && !slot.is_stop_told && is_to_stop(slot);
+            if (is_news) in_order[slot.stop_place] = id;
+        }
+        for (const auto& [since, id] : in_order) {
+            Slot& slot = m_.slots.at(id);
+            slot.is_stop_told = true;
+            core::Decision& stop = tell(DecisionKind::kStop, provisioner);
+            stop.pool = pool;
+            stop.id = id;
+            stop.slot_number = slot.number;
+            stop.type = place;
+        }
+    }
+}
+
+// Behind the service of the pool. True: "if a claim was locked or unlocked and a worker is idle,
+// the pass over the pool begins again".
+bool NaiveCore::provision(uint32_t pool) {
+    std::vector<uint64_t> locked = in_line(pool, true);
+    adapt_limit(pool);
+    if (!is_draining(pool)) {
+        create_missing(pool);
+        if (!unlock_over_quota(pool)) {
+            const bool is_over = lock_queued(pool);
+            // One of several units may have met the quota with its first workers.
+            if (!unlock_over_quota(pool) && !is_over) create_spare(pool);
+        }
+    }
+    adapt_limit(pool);  // "The same again behind step 5."
+    stop_idle(pool);
+    tell_stops(pool);
+    std::vector<uint64_t> locked_now = in_line(pool, true);
+    std::sort(locked.begin(), locked.end());
+    std::sort(locked_now.begin(), locked_now.end());
+    return locked_now != locked && counters(pool).idle != 0;
+}
+
+std::vector<TimeNs> NaiveCore::provision_instants() const {
+    std::set<TimeNs> instants;
+    for (uint32_t pool = 0; pool < m_.pools.size(); ++pool) {
+        if (!is_elastic(pool)) continue;
+        const Elastic& elastic = m_.pools[pool].elastic;
+        const core::PoolConfig& config = m_.pools[pool].config;
+        instants.insert(
+            {elastic.quota_until_ns, elastic.throttle_until_ns, elastic.everything_until_ns});
+        if (elastic.overload_ns != shm::kNever)
+            instants.insert(later(later(elastic.overload_ns, config.quiet_ns), 1));
+    }
+    for (const auto& [place, type] : m_.types)
+        instants.insert({type.failed_until_ns, type.capacity_until_ns});
+    for (const auto& [id, slot] : m_.slots) {
+        if (slot.order == OrderState::kNone || !is_elastic(slot.pool)) continue;
+        if (slot.is == SlotIs::kOrdered) instants.insert(slot.boot_until_ns);
+        const TimeNs span_ns = m_.pools.at(slot.pool).config.idle_timeout_ns;
+        if (slot.is == SlotIs::kIdle) instants.insert(later(slot.idle_since_ns, span_ns));
+    }
+    std::vector<TimeNs> sorted(instants.begin(), instants.end());
+    std::erase_if(sorted, [&](TimeNs at) { return at <= m_.now || at == shm::kNever; });
+    return sorted;
+}
+
+// Whether a turn at that instant, without any command, tells a provisioner something or locks or
+// unlocks a claim.
+bool NaiveCore::time_changes(TimeNs at) const {
+    NaiveCore then = *this;
+    then.begin_turn(at);
+    then.decide();
+    const bool tells = std::any_of(
+        then.decisions().begin(), then.decisions().end(), [](const core::Decision& decision) {
+            return decision.kind == DecisionKind::kCreate || decision.kind == DecisionKind::kStop ||
+                   decision.kind == DecisionKind::kSlotGone;
+        });
+    const bool locks = std::any_of(m_.claims.begin(), m_.claims.end(), [&](const auto& entry) {
+        const auto known = then.m_.claims.find(entry.first);
+        return known != then.m_.claims.end() && known->second.is_locked != entry.second.is_locked;
+    });
+    return tells || locks;
+}
+
+}  // namespace dibs::naive

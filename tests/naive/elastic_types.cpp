@@ -1,0 +1,224 @@
+// tests/naive/elastic_types.cpp -- types of workers of elastic pools, who provides them, and what
+// provisioners answer.
+//
+// What names a statement is written from it; what quotes is of the commands' headers.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <tuple>
+
+#include "tests/naive/naive_core.hpp"
+#include "tests/naive/sums.hpp"
+
+namespace dibs::naive {
+
+using core::Provisioned;
+using shm::OrderState;
+using shm::Reason;
+using Answer = Provisioned::Answer;
+using Scope = Provisioned::Scope;
+
+namespace {
+
+constexpr TimeNs kFirstBackoffNs = 100'000'000;
+constexpr TimeNs kLongestBackoffNs = 30'000'000'000;
+
+}  // namespace
+
+bool NaiveCore::is_elastic(uint32_t pool) const {
+    return pool_lives(pool) && m_.pools[pool].config.workers_max != 0;
+}
+
+uint32_t NaiveCore::type_named(uint32_t pool, std::string_view name) const {
+    for (const auto& [place, type] : m_.types) {
+        if (type.pool == pool && type.name == name) return place;
+    }
+    return shm::kNoRow;
+}
+
+// "Made or changed."
+bool NaiveCore::set_type(const core::TypeConfig& config, std::string* /*why*/) {
+    uint32_t pool = 0;
+    while (pool < m_.pools.size() && (m_.pools[pool].name != config.pool || !is_elastic(pool)))
+        ++pool;
+    if (pool == m_.pools.size() || config.cost == 0) return false;
+    uint32_t place = type_named(pool, config.name);
+    if (place == shm::kNoRow && m_.types.size() >= limits_.types) return false;
+    if (place == shm::kNoRow) place = m_.types_seen++;
+    Type& type = m_.types[place];
+    type.name = config.name;
+    type.pool = pool;
+    type.cost = config.cost;
+    type.provider_type = config.provider_type;
+    type.is_preemptible = config.preemptible;
+    type.quota_group = config.quota_group;
+    return true;
+}
+
+// "Refused (state) while a worker or an order of it is there."
+Reason NaiveCore::apply(const core::DeleteType& deleted) {
+    uint32_t pool = 0;
+    while (pool < m_.pools.size() && (m_.pools[pool].name != deleted.pool || !pool_lives(pool)))
+        ++pool;
+    if (pool == m_.pools.size()) return Reason::kUnknownPool;
+    const uint32_t place = type_named(pool, deleted.name);
+    if (place == shm::kNoRow) return Reason::kNotFound;
+    const bool is_used = std::any_of(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
+        return entry.second.type == place;
+    });
+    if (is_used) return Reason::kState;
+    m_.types.erase(place);
+    return Reason::kOk;
+}
+
+void NaiveCore::drop_types(uint32_t pool) {
+    std::erase_if(m_.types, [&](const auto& entry) { return entry.second.pool == pool; });
+}
+
+// "A session takes the role of provisioner of a type, or gives it up."
+void NaiveCore::apply(const core::Provide& provide) {
+    const auto tell = [&](Reason reason) {
+        tell_result(provide.session, provide.user_data, reason);
+    };
+    if (!pool_lives(provide.pool)) return tell(Reason::kUnknownPool);
+    const uint32_t place = type_named(provide.pool, provide.type);
+    if (place == shm::kNoRow) return tell(Reason::kNotFound);
+    Type& type = m_.types.at(place);
+    const bool is_its = type.session == provide.session;
+    if (provide.on && type.session != shm::kNoRow && !is_its) return tell(Reason::kNameInUse);
+    if (!provide.on && !is_its) return tell(Reason::kNotHolder);
+    type.session = provide.on ? uint32_t{provide.session} : shm::kNoRow;
+    tell(Reason::kOk);
+}
+
+// Its orders stay until their boot time-out.
+void NaiveCore::give_up_roles(uint32_t session) {
+    for (auto& [place, type] : m_.types) {
+        if (type.session == session) type.session = shm::kNoRow;
+    }
+}
+
+Slot* NaiveCore::open_order(uint64_t order, uint32_t pool) {
+    const auto found = m_.slots.find(order);
+    if (found == m_.slots.end()) return nullptr;
+    Slot& slot = found->second;
+    return slot.is == SlotIs::kOrdered && slot.pool == pool ? &slot : nullptr;
+}
+
+// S1.32: the latch holds until there are fewer workers.
+void NaiveCore::slot_count_fell(uint32_t pool) {
+    Elastic& elastic = m_.pools.at(pool).elastic;
+    if (workers(pool) < elastic.quota_below) elastic.quota_below = 0;
+}
+
+// "0: none since a lease ended."
+void NaiveCore::use_ended(const Lease& lease) {
+    for (const uint64_t id : lease.slots) {
+        const auto slot = m_.slots.find(id);
+        if (slot == m_.slots.end() || slot->second.type == shm::kNoRow) continue;
+        m_.types.at(slot->second.type).backoff_ns = 0;
+        m_.types.at(slot->second.type).failed_until_ns = 0;
+    }
+}
+
+// "not_found: no order's slot; not_holder: of a type that this session does not provide; state: of
+// a worker that has come, at quota or capacity."
+void NaiveCore::apply(const Provisioned& answer) {
+    const auto tell = [&](Reason reason) { tell_result(answer.session, answer.user_data, reason); };
+    const auto found = m_.slots.find(answer.slot);
+    if (found == m_.slots.end() || found->second.order == OrderState::kNone) {
+        return tell(Reason::kNotFound);
+    }
+    Slot& slot = found->second;
+    const Type type = m_.types.at(slot.type);
+    if (type.session != answer.session) return tell(Reason::kNotHolder);
+    const bool has_come = slot.is != SlotIs::kOrdered;
+    const bool is_limit = answer.answer == Answer::kQuota || answer.answer == Answer::kCapacity;
+    if (has_come && is_limit) return tell(Reason::kState);
+    tell(Reason::kOk);
+    Elastic& elastic = m_.pools.at(slot.pool).elastic;
+    const uint32_t pool = slot.pool;
+    if (answer.answer == Answer::kOverload) {  // S1.3
+        elastic.overload_ns = m_.now;
+        elastic.is_overload_new = true;
+        elastic.throttle_until_ns = std::max(
+            elastic.throttle_until_ns, later(m_.now, m_.pools.at(pool).config.create_throttle_ns));
+    }
+    if (has_come) return;
+    switch (answer.answer) {
+        case Answer::kCreated:
+            slot.order = OrderState::kCreated;
+            break;
+        case Answer::kStopped:
+        case Answer::kOverload:
+            leave(slot.id);
+            break;
+        case Answer::kFailed:
+            order_failed(slot.id);
+            break;
+        case Answer::kQuota:
+            leave(slot.id);
+            meet_quota(pool);
+            break;
+        case Answer::kCapacity:
+            leave(slot.id);
+            meet_capacity(type, answer);
+            break;
+    }
+}
+
+// 100 ms, doubling to 30 s.
+void NaiveCore::order_failed(uint64_t id) {
+    Type& type = m_.types.at(m_.slots.at(id).type);
+    type.backoff_ns =
+        type.backoff_ns == 0 ? kFirstBackoffNs : std::min(2 * type.backoff_ns, kLongestBackoffNs);
+    type.failed_until_ns = later(m_.now, type.backoff_ns);
+    leave(id);
+}
+
+// S1.32: n is how many there are without it.
+void NaiveCore::meet_quota(uint32_t pool) {
+    Elastic& elastic = m_.pools.at(pool).elastic;
+    const uint64_t n = workers(pool);
+    if (n < 1) {
+        elastic.quota_until_ns = later(m_.now, m_.pools.at(pool).config.quota_error_ns);
+    } else if (elastic.quota_below == 0 || n < elastic.quota_below) {
+        elastic.quota_below = n;
+    }
+}
+
+// S1.33. "kQuotaGroup: those of the named group; unnamed: of the group of the order's type. kType:
+// those of the same provider_type, and preemptible or not as the order's." "The order's type is in
+// any case."
+void NaiveCore::meet_capacity(const Type& of, const Provisioned& answer) {
+    const TimeNs until = later(m_.now, m_.pools.at(of.pool).config.capacity_error_ns);
+    const std::string group(answer.quota_group.empty() ? of.quota_group : answer.quota_group);
+    for (auto& [place, type] : m_.types) {
+        if (type.pool != of.pool) continue;
+        const bool is_itself = type.name == of.name;
+        bool is_meant = false;
+        if (answer.scope == Scope::kQuotaGroup) {
+            is_meant = is_itself || (!group.empty() && type.quota_group == group);
+        } else if (answer.scope == Scope::kType) {
+            const bool is_same = !of.provider_type.empty() &&
+                                 type.provider_type == of.provider_type &&
+                                 type.is_preemptible == of.is_preemptible;
+            is_meant = is_itself || is_same;
+        }
+        if (is_meant) type.capacity_until_ns = until;
+    }
+    if (answer.scope == Scope::kEverything)
+        m_.pools.at(of.pool).elastic.everything_until_ns = until;
+}
+
+// "At it the order has failed."
+void NaiveCore::boots_time_out() {
+    std::map<std::tuple<TimeNs, uint32_t, uint32_t>, uint64_t> over;
+    for (const auto& [id, slot] : m_.slots) {
+        if (slot.is != SlotIs::kOrdered || slot.boot_until_ns > m_.now) continue;
+        over[{slot.boot_until_ns, slot.pool, slot.number}] = id;
+    }
+    for (const auto& [due, id] : over)
+        order_failed(id);
+}
+
+}  // namespace dibs::naive

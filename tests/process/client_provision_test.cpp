@@ -1,0 +1,140 @@
+// tests/process/client_provision_test.cpp -- libdibs and dibsd: a session that makes the workers of
+// an elastic pool, and who may say to be made for its orders.
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "tests/process/client_attached.hpp"
+#include "tests/process/dibsd.hpp"
+
+namespace dibs::test {
+namespace {
+
+const char* const kElastic =
+    "[[pool]]\nname = \"py\"\nkind = \"worker\"\nworkers_max = 2\nreservation_ttl = \"10min\"\n"
+    "[[pool]]\nname = \"fixed\"\nkind = \"worker\"\n"
+    "[[pool]]\nname = \"huge\"\nkind = \"worker\"\nworkers_max = 100000\n";
+
+int provide(const Attached& session, const char* type = "py", int on = 1) {
+    return dibs_provide(session, session.pool(), type, 7, on, DIBS_FOREVER);
+}
+
+struct Asked {
+    uint64_t id = 0;
+    std::string text;
+};
+
+Asked next_order(const Attached& provisioner) {
+    dibs_assignment order = {};
+    EXPECT_EQ(dibs_next_assignment(provisioner, DIBS_FOREVER, &order), DIBS_OK);
+    EXPECT_EQ(order.kind, DIBS_CREATE);
+    EXPECT_EQ(order.worker_tag, 7U);
+    return {order.slot, {static_cast<const char*>(order.body), order.body_size}};
+}
+
+uint64_t announce(const Attached& worker, const std::string& order) {
+    dibs_announce_options options = {};
+    options.size = sizeof options;
+    options.ready = 1;
+    options.order = order.c_str();
+    uint64_t slot = 0;
+    EXPECT_EQ(dibs_announce(worker, worker.pool(), &options, DIBS_FOREVER, &slot), DIBS_OK);
+    return slot;
+}
+
+int provisioned(const Attached& session, uint64_t order, int answer) {
+    return dibs_provisioned(session, order, answer, DIBS_SCOPE_TYPE, nullptr, DIBS_FOREVER);
+}
+
+TEST(Provision, AWorkerTakesTheOrderThatItWasMadeForOnce) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kElastic);
+    const Attached provisioner(dibsd.socket(), "py");
+    const Attached client(dibsd.socket(), "py");
+    const Attached worker(dibsd.socket(), "py");
+    ASSERT_EQ(provide(provisioner), DIBS_OK);
+    const dibs_claim_options want = Attached::asking(DIBS_FOREVER);
+    client.submit(&want);
+    const Asked order = next_order(provisioner);
+    EXPECT_EQ(provisioned(provisioner, order.id, DIBS_CREATED), DIBS_OK);
+    EXPECT_EQ(provisioned(provisioner, order.id, DIBS_CREATED), DIBS_OK);  // said twice
+    EXPECT_EQ(announce(worker, order.text), order.id);
+    EXPECT_NE(announce(worker, order.text), order.id) << "replayed";
+    EXPECT_EQ(provisioned(provisioner, order.id, DIBS_AT_QUOTA), DIBS_ESTATE);
+    dibs_assignment assigned = {};
+    ASSERT_EQ(dibs_next_assignment(worker, DIBS_FOREVER, &assigned), DIBS_OK);
+    EXPECT_EQ(assigned.slot, order.id);
+}
+
+TEST(Provision, AStrangersTokenMakesAnOrdinaryWorker) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kElastic);
+    const Attached provisioner(dibsd.socket(), "py");
+    const Attached client(dibsd.socket(), "py");
+    const Attached worker(dibsd.socket(), "py");
+    ASSERT_EQ(provide(provisioner), DIBS_OK);
+    const dibs_claim_options want = Attached::asking(DIBS_FOREVER);
+    client.submit(&want);
+    const Asked order = next_order(provisioner);
+    std::string other = order.text;
+    other.back() = other.back() == '0' ? '1' : '0';
+    EXPECT_NE(announce(worker, other), order.id);
+    EXPECT_EQ(announce(worker, order.text), order.id) << "the order is as it was";
+}
+
+TEST(Provision, WhatIsNoOrderIsRefused) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kElastic);
+    const Attached worker(dibsd.socket(), "py");
+    for (const char* text : {"",
+                             "x",
+                             "0000000000000000-0000000000000000000000000000000",
+                             "0000000000000000-0000000000000000000000000000000g",
+                             "0000000000000000-000000000000000000000000000000000"}) {
+        dibs_announce_options options = {};
+        options.size = sizeof options;
+        options.order = text;
+        uint64_t slot = 0;
+        EXPECT_EQ(dibs_announce(worker, worker.pool(), &options, DIBS_FOREVER, &slot),
+                  DIBS_EARGUMENT)
+            << text;
+    }
+}
+
+TEST(Provision, OneSessionHasTheRoleOfATypeThatIsThere) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kElastic);
+    const Attached first(dibsd.socket(), "py");
+    const Attached second(dibsd.socket(), "py");
+    EXPECT_EQ(provide(first, "small"), DIBS_ENOTFOUND);
+    EXPECT_EQ(provide(first, "a b"), DIBS_ENAME);
+    EXPECT_EQ(provide(second, "py", 0), DIBS_ENOTHOLDER);
+    EXPECT_EQ(provide(first), DIBS_OK);
+    EXPECT_EQ(provide(first), DIBS_OK);
+    EXPECT_EQ(provide(second), DIBS_ENAMEINUSE);
+    EXPECT_EQ(provide(first, "py", 0), DIBS_OK);
+    EXPECT_EQ(provide(second), DIBS_OK);
+    const Attached fixed(dibsd.socket(), "fixed");
+    EXPECT_EQ(provide(fixed, "fixed"), DIBS_ENOTFOUND);
+    const Attached huge(dibsd.socket(), "huge");
+    EXPECT_EQ(provide(huge, "huge"), DIBS_ENOROOM);
+}
+
+TEST(Provision, AnswersToWhatIsNoOrderChangeNothing) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kElastic);
+    const Attached provisioner(dibsd.socket(), "py");
+    const Attached other(dibsd.socket(), "py");
+    ASSERT_EQ(provide(provisioner), DIBS_OK);
+    EXPECT_EQ(provisioned(provisioner, 12345, DIBS_CREATED), DIBS_ENOTFOUND);
+    EXPECT_EQ(provisioned(provisioner, 0, 6), DIBS_EARGUMENT);
+    const dibs_claim_options want = Attached::asking(DIBS_FOREVER);
+    other.submit(&want);
+    const Asked order = next_order(provisioner);
+    EXPECT_EQ(provisioned(other, order.id, DIBS_NOT_STARTED), DIBS_ENOTHOLDER);
+    EXPECT_EQ(provisioned(provisioner, order.id, DIBS_NOT_STARTED), DIBS_OK);
+    EXPECT_EQ(provisioned(provisioner, order.id, DIBS_CREATED), DIBS_ENOTFOUND);
+    EXPECT_NE(next_order(provisioner).id, order.id);  // after its pause
+}
+
+}  // namespace
+}  // namespace dibs::test
