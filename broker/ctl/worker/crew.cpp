@@ -25,6 +25,7 @@
 #include "broker/ctl/tree/tree_leaf.hpp"
 #include "broker/ctl/worker/hand.hpp"
 #include "broker/ctl/worker/notify_socket.hpp"
+#include "broker/ctl/worker/orders.hpp"
 #include "broker/text/line_wrap.hpp"
 
 namespace dibs::ctl::worker {
@@ -74,6 +75,12 @@ class Crew {
             hands_.push_back(std::make_unique<Hand>(options, guard_, tree_.get(), i, path));
         }
         spans_.resize(hands_.size());
+        if (options.type.empty()) return;
+        orders_ = std::make_unique<Orders>(options);
+        talk("dibs worker: provisioner of type \"" + options.type + "\" of pool \"" +
+             options.pool.name + "\": as many processes as are needed, " +
+             std::to_string(hands_.size()) + " at most");
+        told_ready_ = true;
     }
 
     // What is left at once, not one after the other as its leaf is waited for.
@@ -102,6 +109,10 @@ class Crew {
     void sleep(int64_t now_ns) {
         watched_.assign(1, {signals_.get(), POLLIN, 0});
         int64_t due_ns = drain_due_ns_;
+        if (orders_) {
+            due_ns = orders_->arm() ? std::min(due_ns, orders_->due_ns()) : 0;
+            watched_.push_back({orders_->fd(), POLLIN, 0});
+        }
         for (size_t i = 0; i < hands_.size(); ++i) {
             spans_[i].begin = watched_.size();
             hands_[i]->watch(&watched_);
@@ -124,9 +135,44 @@ class Crew {
                 due = due || watched_[k].revents != 0;
             if (due) hands_[i]->look(now_ns);
         }
+        if (orders_) take_orders(now_ns);
         tell_when_ready();
         take_stops(now_ns);
         if (now_ns >= drain_due_ns_) stop_now(now_ns);
+    }
+
+    // Each is answered at once: a process that cannot be started has failed, and one that is not
+    // announced fails later.
+    void take_orders(int64_t now_ns) {
+        dibs_assignment order = {};
+        while (orders_->next(&order, now_ns)) {
+            const auto takes = [&](const auto& hand) {
+                return order.kind == DIBS_STOP ? hand->stop_order(order.slot, now_ns)
+                                               : hand->is_free();
+            };
+            const auto hand = std::find_if(hands_.begin(), hands_.end(), takes);
+            if (order.kind == DIBS_STOP) continue;
+            if (is_failing(now_ns)) {
+                orders_->answer(order.slot, DIBS_NOT_STARTED);
+            } else if (hand == hands_.end()) {
+                orders_->answer(order.slot, DIBS_AT_CAPACITY);
+            } else {
+                (*hand)->take_order(order, now_ns);
+                if (!(*hand)->is_free()) orders_->answer(order.slot, DIBS_CREATED);
+            }
+        }
+        for (const auto& hand : hands_) {
+            if (const auto failed = hand->failed_order()) {
+                orders_->answer(*failed, DIBS_NOT_STARTED);
+            }
+        }
+    }
+
+    // A process has ended that should not have: another one would, too.
+    [[nodiscard]] bool is_failing(int64_t now_ns) const {
+        return std::any_of(hands_.begin(), hands_.end(), [&](const auto& hand) {
+            return hand->rests_until_ns() > now_ns;
+        });
     }
 
     void tell_when_ready() {
@@ -148,6 +194,7 @@ class Crew {
                 continue;
             }
             draining_ = true;
+            if (orders_) orders_->leave();
             drain_due_ns_ = after(now_ns, options_.drain_ns);
             for (const auto& hand : hands_)
                 hand->drain(now_ns);
@@ -181,6 +228,7 @@ class Crew {
     shm::Descriptor signals_;
     std::unique_ptr<NotifyFolder> folder_;
     std::vector<std::unique_ptr<Hand>> hands_;
+    std::unique_ptr<Orders> orders_;  // null: processes run all the time
     std::vector<Span> spans_;
     std::vector<pollfd> watched_;
     bool happened_ = false;

@@ -51,6 +51,7 @@ Hand::Hand(const Options& options,
       name_(options.name + "-" + std::to_string(index)),
       tree_(tree),
       reader_(options.line_max) {
+    if (!options.type.empty()) due_ns_ = INT64_MAX;
     if (!notify_path.empty()) notify_ = std::make_unique<NotifySocket>(notify_path);
 }
 
@@ -184,7 +185,8 @@ void Hand::become_ready(int64_t now_ns) {
 void Hand::post(int64_t now_ns) {
     state_ = State::kUnposted;
     try {
-        post_ = std::make_unique<Post>(options_, name_, index_, process_->pid());
+        post_ = std::make_unique<Post>(options_, name_, index_, process_->pid(), order_text_);
+        order_text_.clear();
         if (!post_trouble_.empty()) say("back: the broker has its slot");
         post_trouble_.clear();
         be_idle(now_ns);
@@ -283,11 +285,7 @@ void Hand::stop(bool planned, int64_t now_ns) {
         due_ns_ = std::min(due_ns_, after(now_ns, options_.grace_ns));
         return;
     }
-    if (!process_) {
-        state_ = draining_ ? State::kGone : State::kResting;
-        due_ns_ = draining_ ? INT64_MAX : now_ns;
-        return;
-    }
+    if (!process_) return be_resting(now_ns);
     planned_ = planned;
     state_ = State::kStopping;
     due_ns_ = after(now_ns, options_.grace_ns);
@@ -321,14 +319,37 @@ void Hand::take_end(int status, int64_t now_ns) {
     look_at_leaf(now_ns);
 }
 
+// The next one starts then; where they run for orders, with the next order.
+void Hand::be_resting(int64_t due_ns) {
+    if (!order_text_.empty()) failed_order_ = order_;
+    order_.reset();
+    order_text_.clear();
+    state_ = draining_ ? State::kGone : State::kResting;
+    due_ns_ = draining_ || !options_.type.empty() ? INT64_MAX : due_ns;
+}
+
+void Hand::take_order(const dibs_assignment& order, int64_t now_ns) {
+    order_ = order.slot;
+    order_text_.assign(static_cast<const char*>(order.body), order.body_size);
+    start(now_ns);
+}
+
+bool Hand::stop_order(uint64_t order, int64_t now_ns) {
+    if (order_ != order) return false;
+    if (state_ != State::kStopping && state_ != State::kEmptying) stop(true, now_ns);
+    return true;
+}
+
 void Hand::rest(int64_t now_ns) {
-    state_ = State::kResting;
     const uint64_t doublings = std::min<uint64_t>(failures_ == 0 ? 0 : failures_ - 1, 20);
     const int64_t longest = options_.backoff_max_ns;
     const int64_t wait_ns =
         options_.backoff_ns > longest >> doublings ? longest : options_.backoff_ns << doublings;
-    due_ns_ = after(now_ns, wait_ns);
-    if (wait_ns > 0) say("starting again in " + shown_time(wait_ns));
+    rests_until_ns_ = after(now_ns, wait_ns);
+    be_resting(rests_until_ns_);
+    if (wait_ns == 0) return;
+    const char* what = options_.type.empty() ? "starting again in " : "none is started for ";
+    say(what + shown_time(wait_ns));
 }
 
 void Hand::drain(int64_t now_ns) {

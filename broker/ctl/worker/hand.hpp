@@ -8,7 +8,8 @@
 //        planned: at once   │                                grace passed
 //                           └──► gone, when draining
 //
-//   resting   no process; it starts when its back-off has passed
+//   resting   no process; it starts when its back-off has passed, or with an order, where
+//             processes run for orders (Orders)
 //   starting  the process runs and has not said that it is ready
 //   unposted  ready, but the broker has not taken its slot: tried again
 //   idle      its slot may be granted
@@ -35,6 +36,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "broker/ctl/tree/tree_leaf.hpp"
@@ -81,6 +83,18 @@ class Hand {
     // Ends now.
     void stop_now(int64_t now_ns);
 
+    // Where processes run for orders: it has none, and takes this one.
+    [[nodiscard]] bool is_free() const { return state_ == State::kResting; }
+    void take_order(const dibs_assignment& order, int64_t now_ns);
+    // Whether its process runs for this order; then it is told to end.
+    bool stop_order(uint64_t order, int64_t now_ns);
+    // The order that has come to nothing since this was last asked.
+    [[nodiscard]] std::optional<uint64_t> failed_order() {
+        return std::exchange(failed_order_, std::nullopt);
+    }
+    // Its process has failed: none is to be started before that.
+    [[nodiscard]] int64_t rests_until_ns() const { return rests_until_ns_; }
+
     [[nodiscard]] State state() const { return state_; }
     // Starts in a row that failed.
     [[nodiscard]] uint64_t failures() const { return failures_; }
@@ -122,6 +136,7 @@ class Hand {
     void take_due(int64_t now_ns);
     void stop(bool planned, int64_t now_ns);
     void rest(int64_t now_ns);
+    void be_resting(int64_t due_ns);
     void say(const std::string& text) const;
     void fail(const std::string& text, int64_t now_ns);
 
@@ -151,6 +166,10 @@ class Hand {
     uint64_t uses_ = 0;
     uint64_t stray_bytes_ = 0;
     uint64_t failures_ = 0;
+    std::optional<uint64_t> order_;  // that its process runs for
+    std::string order_text_;         // until it is announced
+    std::optional<uint64_t> failed_order_;
+    int64_t rests_until_ns_ = 0;
 
     std::unique_ptr<Post> post_;
     std::string post_trouble_;  // as last told

@@ -114,8 +114,7 @@ void Hand::look_at_leaf(int64_t now_ns) {
 void Hand::leave_leaf(int64_t now_ns) {
     leaf_.reset();
     if (!draining_ && !planned_) return rest(now_ns);
-    state_ = draining_ ? State::kGone : State::kResting;
-    due_ns_ = draining_ ? INT64_MAX : now_ns;
+    be_resting(now_ns);
 }
 
 void Hand::take_rest(int64_t now_ns) {

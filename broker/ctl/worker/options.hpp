@@ -28,6 +28,7 @@ struct Options {
     std::string ready_line;  // text in a line that says ready; empty: none
     bool notify = false;     // ready by sd_notify(3)
     int64_t ready_timeout_ns = 30 * DIBS_SECOND;
+    std::string type;  // of an elastic pool: a process runs for each order; empty: all the time
     std::string name;  // of the slots, "-0" and so on behind it
     std::vector<std::string> labels;
     std::vector<std::pair<std::string, std::string>> attributes;

@@ -91,7 +91,11 @@ void check_attributes(const Options& options,
                        " or more for the pool in dibsd's configuration, and start dibsd again");
 }
 
-Post::Post(const Options& options, const std::string& name, uint32_t index, pid_t process)
+Post::Post(const Options& options,
+           const std::string& name,
+           uint32_t index,
+           pid_t process,
+           const std::string& order)
     : attachment_(options.socket, session_for(options.parts)) {
     const uint32_t pool = attachment_.pool(options.pool.name);
     const dibs_pool_limits limits = attachment_.describe(pool);
@@ -119,6 +123,7 @@ Post::Post(const Options& options, const std::string& name, uint32_t index, pid_
     announced.resources = resources.empty() ? nullptr : resources.data();
     announced.resource_count = resources.size();
     announced.parts = options.parts;
+    announced.order = order.empty() ? nullptr : order.c_str();
     const int code =
         dibs_announce(attachment_.session(), pool, &announced, 5 * DIBS_SECOND, &slot_);
     if (code < 0) {

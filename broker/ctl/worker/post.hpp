@@ -36,8 +36,13 @@ void check_attributes(const Options& options,
 
 class Post {
   public:
-    // Attaches and announces an idle slot, behind which this process is; Failure.
-    Post(const Options& options, const std::string& name, uint32_t index, pid_t process);
+    // Attaches and announces an idle slot, behind which this process is; `order` empty: made for
+    // none. Failure.
+    Post(const Options& options,
+         const std::string& name,
+         uint32_t index,
+         pid_t process,
+         const std::string& order);
 
     [[nodiscard]] int fd() const { return dibs_fd(attachment_.session()); }
     // False: there is something to take before one may sleep.

@@ -16,6 +16,7 @@
 #include "broker/ctl/worker/crew.hpp"
 #include "broker/ctl/worker/options.hpp"
 #include "broker/text/terminal_text.hpp"
+#include "shm/pool_name.hpp"
 
 namespace dibs::ctl {
 
@@ -104,6 +105,10 @@ void read_words(const WorkerWords& words, worker::Options* options) {
         }
         options->attributes.emplace_back(text.substr(0, sign), text.substr(sign + 1));
     }
+    if (!options->type.empty() && !shm::is_pool_name(options->type.data(), options->type.size())) {
+        throw Failure(kExitUsage,
+                      "--type " + options->type + ": as of a pool: " + shm::kPoolNameRule);
+    }
     read_resources(words, options);
     if (options->notify && !options->ready_line.empty()) {
         throw Failure(kExitUsage, "--notify and --ready-line are two ways to be ready: choose one");
@@ -124,6 +129,11 @@ void read_words(const WorkerWords& words, worker::Options* options) {
 void add_options(Arguments* arguments, WorkerWords* words, worker::Options* options) {
     arguments->operand("POOL", &words->pool, "the pool's name; POOL:N for N processes");
     arguments->command(&options->command, "the command and its arguments");
+    arguments->text("--type",
+                    &options->type,
+                    "of an elastic pool (workers_max): processes run only as they are needed, at "
+                    "most N, as workers of this type, whose provisioner the command is",
+                    "NAME");
     arguments->text("--ready-line",
                     &options->ready_line,
                     "a process is ready once it has written a line that holds this text");

@@ -1,0 +1,92 @@
+// broker/ctl/worker/orders.cpp -- holds the provisioner's session.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/worker/orders.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "broker/ctl/clock.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/output/talk.hpp"
+
+namespace dibs::ctl::worker {
+
+namespace {
+
+constexpr int64_t kRetry = 200 * DIBS_MILLISECOND;
+constexpr uint32_t kWorkersMost = 1000;  // of one pool: their orders and stops may all be unread
+
+dibs_connect_options session_for_orders() {
+    dibs_connect_options options = small_session();
+    options.completion_entries = std::bit_ceil(options.submission_entries + 2 * kWorkersMost);
+    return options;
+}
+
+std::string why_no_role(int code, const Options& options) {
+    const std::string type = "type \"" + options.type + "\" of pool \"" + options.pool.name + "\"";
+    switch (code) {
+        case DIBS_ENOTFOUND:
+            return "there is no " + type + ": [[type]] in dibsd's configuration names the types " +
+                   "of an elastic pool, which says workers_max";
+        case DIBS_ENAMEINUSE:
+            return type + " has a provisioner already, and takes one at a time";
+        case DIBS_ENOTALLOWED:
+            return against_policy("make workers of pool \"" + options.pool.name + "\"",
+                                  "provisions, or offers");
+        case DIBS_ENOROOM:
+            return "workers_max of pool \"" + options.pool.name + "\" is above the " +
+                   std::to_string(kWorkersMost) + " that one dibs worker makes";
+        default:
+            return type + ": " + dibs_strerror(code);
+    }
+}
+
+}  // namespace
+
+Orders::Orders(const Options& options) : options_(options) {
+    take_role();
+}
+
+void Orders::take_role() {
+    auto attachment = std::make_unique<Attachment>(options_.socket, session_for_orders());
+    const uint32_t pool = attachment->pool(options_.pool.name);
+    const int code =
+        dibs_provide(attachment->session(), pool, options_.type.c_str(), 0, 1, kAnswerTimeoutNs);
+    if (code < 0) throw Failure(exit_code_of(code), why_no_role(code, options_));
+    attachment_ = std::move(attachment);
+}
+
+bool Orders::next(dibs_assignment* order, int64_t now_ns) {
+    if (!attachment_) {
+        if (now_ns < due_ns_) return false;
+        try {
+            take_role();
+            due_ns_ = INT64_MAX;
+            talk("dibs worker: back: provisioner of type \"" + options_.type + "\"");
+            trouble_.clear();
+        } catch (const std::exception& failure) {
+            due_ns_ = after(now_ns, kRetry);
+            if (trouble_ != failure.what()) talk(std::string("dibs worker: ") + failure.what());
+            trouble_ = failure.what();
+            return false;
+        }
+    }
+    dibs_dispatch(attachment_->session());
+    const int code = dibs_next_assignment(attachment_->session(), DIBS_NOWAIT, order);
+    if (code == DIBS_OK) return true;
+    if (code == DIBS_ETIMEDOUT) return false;
+    talk("dibs worker: the provisioner's session at the broker has ended (" +
+         std::string(dibs_strerror(dibs_end_code(attachment_->session()))) + "); trying again");
+    attachment_.reset();
+    due_ns_ = now_ns;
+    return false;
+}
+
+// Whether it is heard says the next order.
+void Orders::answer(uint64_t order, int answer) {
+    if (!attachment_) return;
+    (void)dibs_provisioned(
+        attachment_->session(), order, answer, DIBS_SCOPE_TYPE, nullptr, DIBS_NOWAIT);
+}
+
+}  // namespace dibs::ctl::worker

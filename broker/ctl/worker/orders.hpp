@@ -1,0 +1,40 @@
+// broker/ctl/worker/orders.hpp -- takes the orders for workers of one type of an elastic pool, as
+// its provisioner, and answers them.
+//
+//   away ── session, role ──► present ── session lost ──► away: tried again
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "broker/ctl/attachment.hpp"
+#include "broker/ctl/worker/options.hpp"
+
+namespace dibs::ctl::worker {
+
+class Orders {
+  public:
+    // Takes the role; Failure: it cannot be had.
+    explicit Orders(const Options& options);
+
+    [[nodiscard]] int fd() const { return attachment_ ? dibs_fd(attachment_->session()) : -1; }
+    [[nodiscard]] bool arm() { return !attachment_ || dibs_arm(attachment_->session()) == DIBS_OK; }
+    [[nodiscard]] int64_t due_ns() const { return due_ns_; }
+    // False: there is none. Takes the role again where the session has been lost.
+    bool next(dibs_assignment* order, int64_t now_ns);
+    void answer(uint64_t order, int answer);
+    // Orders no more: workers that it made stay.
+    void leave() { attachment_.reset(); }
+
+  private:
+    void take_role();
+
+    const Options& options_;
+    std::unique_ptr<Attachment> attachment_;
+    std::string trouble_;  // as last told
+    int64_t due_ns_ = INT64_MAX;
+};
+
+}  // namespace dibs::ctl::worker
