@@ -86,7 +86,7 @@ std::unique_ptr<admin::PoolT> Desk::pool_row(uint32_t row) const {
     told->by_account = pool.order == shm::PoolOrder::kAccount;
     told->leaving = (pool.flags & shm::PoolFlag::kLeaving) != 0;
     told->draining = core_.draining() || told->leaving || pool.state == shm::PoolState::kDraining;
-    told->slots = pool.slots - pool.parts;
+    told->slots = pool.slots - pool.parts - core::Look::ordered(core_, row);
     told->shared = pool.shared;
     for (const core::Resource& resource : core_.resources(row)) {
         told->resources.push_back(resource.name);

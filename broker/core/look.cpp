@@ -54,6 +54,10 @@ bool Core::knows_labels(std::span<const std::string_view> labels) const {
 const shm::ElasticRow& Look::elastic(const Core& core, PoolId pool) {
     return core.parts_->state.elastics[pool];
 }
+uint32_t Look::ordered(const Core& core, PoolId pool) {
+    const bool perhaps = core.pool(pool).order == shm::PoolOrder::kPriority;
+    return perhaps ? elastic(core, pool).ordered : 0;
+}
 const shm::TypeRow& Look::type(const Core& core, TypeId row) {
     return core.parts_->state.types[row];
 }

@@ -33,6 +33,8 @@ class Look {
                                                        uint64_t number);
     // Where workers_max is 0 the pool is not elastic.
     [[nodiscard]] static const shm::ElasticRow& elastic(const Core& core, PoolId pool);
+    // Slots that are ordered: their workers are not there yet. Looks at no other pool's row.
+    [[nodiscard]] static uint32_t ordered(const Core& core, PoolId pool);
     [[nodiscard]] static const shm::TypeRow& type(const Core& core, TypeId row);
     // A row, or kNoRow.
     // May a worker of this user hand the token of the order back now?

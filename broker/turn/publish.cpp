@@ -6,6 +6,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "broker/core/look.hpp"
 #include "shm/histogram.hpp"
 
 namespace dibs {
@@ -83,7 +84,7 @@ void Publisher::write_pool(uint32_t pool) {
     picture.parked = row.parked;
     picture.recovering = row.recovering;
     picture.unknown = row.unknown;
-    picture.slots = row.slots - row.parts;
+    picture.slots = row.slots - row.parts - core::Look::ordered(core_, pool);
     picture.shared = row.shared;
     picture.hits = row.hit_total;
     shm::board_write(board_.pools()[pool], picture);
