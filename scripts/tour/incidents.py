@@ -270,6 +270,29 @@ def child_left(stage):
     return not early, f"its slot was kept, and free {shown(took)} after that had ended"
 
 
+def pool_grows(stage):
+    """A burst comes to a pool without workers"""
+    def claimed(client):
+        begun = time.monotonic_ns()
+        return client.claim("burst", timeout=30), time.monotonic_ns() - begun
+
+    stage.provide("burst", 4)
+    with dibs.connect(timeout=10) as client:
+        empty = client.snapshot("burst").slots == 0
+        stage.struck = time.monotonic()
+        lease, cold = claimed(client)
+        lease.release()
+        eventually(lambda: client.snapshot("burst").idle == 1)
+        lease, warm = claimed(client)
+        burst = [lease] + [claimed(client)[0] for _ in range(3)]
+        grown = client.snapshot("burst").slots
+        for lease in burst:
+            lease.release()
+        gone = eventually(lambda: client.snapshot("burst").slots == 0)
+    return (empty and grown == 4 and gone,
+            f"it grew to {grown} processes and back to none; a claim waited {shown(cold)} for one to start, {shown(warm)} for a warm one")
+
+
 def shares(_stage):
     """Three accounts want more than there is, 3 : 2 : 1"""
     ending = threading.Event()
@@ -311,8 +334,9 @@ def shares(_stage):
 
 
 ALL = (client_killed, idle_worker_killed, deadline_passes, cancel_races_grant, back_pressure,
-       broker_killed, urgent_claim, gpu_shared, child_left, shares)
+       broker_killed, urgent_claim, gpu_shared, child_left, pool_grows,
+       shares)
 SHORT = {client_killed: "client killed", idle_worker_killed: "worker killed",
          deadline_passes: "deadline", cancel_races_grant: "cancel races", back_pressure: "rush",
          broker_killed: "broker killed", urgent_claim: "urgent claim", gpu_shared: "GPU shared",
-         child_left: "child left", shares: "shares 3 : 2 : 1"}
+         child_left: "child left", pool_grows: "pool grows", shares: "shares 3 : 2 : 1"}

@@ -64,6 +64,11 @@ kind = "counted"
 slots = 1
 resources = {{ memory = "80GiB" }}
 [[pool]]
+name = "burst"         # its workers come and go with the claims
+kind = "worker"
+workers_max = 4
+idle_timeout = "500ms"
+[[pool]]
 name = "clock"         # claims that are timed
 kind = "counted"
 slots = 4
@@ -151,6 +156,17 @@ class Stage:
         crew.lines.append(crew.stderr.readline())
         if "ready" not in crew.lines[0]:
             raise RuntimeError("the workers did not start: " + crew.lines[0])
+        crew.reader = threading.Thread(target=lambda: crew.lines.extend(crew.stderr))
+        crew.reader.start()
+
+    def provide(self, pool, count):
+        """A provisioner of an elastic pool: as many processes as its claims need."""
+        crew = subprocess.Popen(
+            [*TIED, DIBS, "worker", f"{pool}:{count}", "--type", pool, "--ready-line", "ready", "--lines", "hold",
+             "--", sys.executable, HERE / "warm.py"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.crews.append(crew)
+        crew.lines = [crew.stderr.readline()]
         crew.reader = threading.Thread(target=lambda: crew.lines.extend(crew.stderr))
         crew.reader.start()
 
