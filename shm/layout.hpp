@@ -185,7 +185,7 @@ struct alignas(64) SlotRow {
     uint32_t parts_max;          // at a time
     uint32_t type;               // of its worker: row, or kNoRow; elastic pools only
     OrderState order;
-    uint8_t stop_told;  // 1: its provisioner has been told to stop its worker
+    uint8_t stop_told;  // role of the provisioner that was told to stop its worker; 0: none
     uint8_t reserved0[2];
     uint32_t order_uid;  // of the provisioner that was asked
     uint8_t reserved3[4];
@@ -483,7 +483,8 @@ struct alignas(64) TypeRow {
     uint64_t failed_until_ns;    // none is made before it: a start has failed
     uint64_t capacity_until_ns;  // none is made before it: at capacity
     uint32_t tag;                // its provisioner's own number of it
-    uint8_t reserved0[4];
+    uint8_t role;                // how often a session has come to provide it: from 1, modulo 255
+    uint8_t reserved0[3];
     // line 1
     uint8_t name_size;
     char name[63];

@@ -42,6 +42,7 @@ inline void read_elastic(Section& section, core::PoolConfig& values, uint32_t mo
     section.count("quota_estimate", values.quota_estimate, 1, values.workers_max);
     values.creates_max = 16;
     values.create_throttle_ns = 0;
+    values.boot_timeout_ns = 60'000'000'000;
     section.count("creates_max", values.creates_max, 1, most);
     const uint64_t year = 365 * kBootTimeoutMaxNs;
     section.duration("idle_timeout", values.idle_timeout_ns, 1, year);

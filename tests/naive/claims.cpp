@@ -39,7 +39,8 @@ Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) co
     if (is_draining(claim.pool)) return Reason::kDraining;
     const core::PoolConfig& pool = m_.pools[claim.pool].config;
     const bool counted = pool.kind == shm::PoolKind::kCounted;
-    const uint32_t most = counted ? pool.slots : pool.unconfirmed_max;
+    const uint32_t workers = pool.workers_max == 0 ? pool.units_max : pool.workers_max;
+    const uint32_t most = counted ? pool.slots : std::min(pool.unconfirmed_max, workers);
     if (claim.units == 0 || claim.units > pool.units_max || claim.units > most) {
         return Reason::kTooManyUnits;
     }

@@ -4,6 +4,7 @@
 // What names a statement is written from it; what quotes is of the commands' headers.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include "tests/naive/naive_core.hpp"
@@ -86,8 +87,21 @@ void NaiveCore::apply(const core::Provide& provide) {
     const bool is_its = type.session == provide.session;
     if (provide.on && type.session != shm::kNoRow && !is_its) return tell(Reason::kNameInUse);
     if (!provide.on && !is_its) return tell(Reason::kNotHolder);
+    if (provide.on && type.session == shm::kNoRow) tell_stops_again(place);
     type.session = provide.on ? uint32_t{provide.session} : shm::kNoRow;
     tell(Reason::kOk);
+}
+
+// What the provisioner before was told the next one is told, behind what has waited, by number.
+void NaiveCore::tell_stops_again(uint32_t type) {
+    std::map<uint32_t, Slot*> told;
+    for (auto& [id, slot] : m_.slots) {
+        if (slot.type == type && slot.is_stop_told) told[slot.number] = &slot;
+    }
+    for (const auto& [number, slot] : told) {
+        slot->is_stop_told = false;
+        if (slot->stop_place != 0) slot->stop_place = ++m_.stops_seen;
+    }
 }
 
 // Its orders stay until their boot time-out.

@@ -304,6 +304,7 @@ class NaiveCore {
     void stop_idle(uint32_t pool);
     void note_stop(uint64_t slot);
     void tell_stops(uint32_t pool);
+    void tell_stops_again(uint32_t type);
     bool time_changes(TimeNs at) const;
 
     // preemption

@@ -18,6 +18,11 @@ Provisioning::Provisioning(const State& rows)
     by_cost.reserve(rows.types.size());
 }
 
+// Its present provisioner, or the one before it while there is none.
+bool Provisioning::is_told(const shm::SlotRow& slot) const {
+    return slot.stop_told != 0 && slot.stop_told == state.types[slot.type].role;
+}
+
 uint8_t Provisioning::marks_of(uint32_t row) const {
     const shm::SlotRow& slot = state.slots[row];
     if (slot.state == SlotState::kFree || !is_elastic(slot.pool)) return 0;
@@ -28,7 +33,7 @@ uint8_t Provisioning::marks_of(uint32_t row) const {
         if (slot.boot_until_ns != kNever) marks |= Mark::kBoots;
     } else if (slot.order == OrderState::kAnnounced && slot.state == SlotState::kIdle) {
         marks |= Mark::kIdles;
-    } else if (slot.order == OrderState::kAnnounced && slot.stop_told == 0 && is_drained(slot) &&
+    } else if (slot.order == OrderState::kAnnounced && !is_told(slot) && is_drained(slot) &&
                !is_kept(slot)) {
         marks |= Mark::kStops;
     }

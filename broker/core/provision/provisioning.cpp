@@ -231,7 +231,7 @@ bool Provisioning::tell_stops(uint32_t pool) {
         for (uint32_t row = stops_.head(type); row != kNoRow; row = stops_.head(type)) {
             if (turn().full()) return false;
             const shm::SlotRow& slot = state.slots[row];
-            put(edit().row(slot, 1U << 1U).stop_told, 1);
+            put(edit().row(slot, 1U << 1U).stop_told, state.types[type].role);
             slot_changes(row);
             Decision& stop = turn().decide_that(DecisionKind::kStop);
             stop.session = state.types[type].session;

@@ -72,6 +72,7 @@ struct Provisioning : Module<Provisioning> {
 
     // marks.cpp
     [[nodiscard]] uint8_t marks_of(uint32_t slot) const;
+    [[nodiscard]] bool is_told(const shm::SlotRow& slot) const;
     void slot_enters(uint32_t slot, SlotState to);
     void slot_changes(uint32_t slot);
     void count_locked(uint32_t claim, bool comes);

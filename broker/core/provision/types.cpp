@@ -76,6 +76,7 @@ void Provisioning::close_pool(uint32_t pool) {
     while (!types_of(pool).empty())
         drop_type(types_of(pool).front());
     put(edit().row(state.elastics[pool], 0x7U).workers_max, 0);
+    due_.remove(TimerKind::kLook, pool);
 }
 
 std::span<const uint32_t> Provisioning::types_of(uint32_t pool) const {
@@ -139,6 +140,7 @@ bool Provisioning::set_type(const TypeConfig& config, std::string* why) {
     if (is_new) {
         put(row.pool, pool);
         put(row.session, kNoRow);
+        put(row.role, 0);
         put(row.backoff_ns, 0);
         put(row.failed_until_ns, 0);
         put(row.capacity_until_ns, 0);
@@ -194,9 +196,24 @@ void Provisioning::apply(const Provide& command) {
     if (!command.on && holder != command.session) return tell(Reason::kNotHolder);
     tell(Reason::kOk);
     shm::TypeRow& row = edit().row(state.types[type], 1);
+    const bool comes = command.on && holder == kNoRow;
     put(row.session, command.on ? command.session.number : kNoRow);
     put(row.tag, command.tag);
     matcher().touch(command.pool);
+    if (!comes) return;
+    put(row.role, row.role % 255 + 1);  // what the one before it was told it may not have read
+    std::vector<uint32_t>& told = turn().scratch;
+    told.clear();
+    for (uint32_t slot = 0; slot < state.slots.size(); ++slot) {
+        const shm::SlotRow& its = state.slots[slot];
+        if (its.state != SlotState::kFree && its.type == type && its.stop_told != 0)
+            told.push_back(slot);
+    }
+    std::sort(told.begin(), told.end(), [&](uint32_t left, uint32_t right) {
+        return state.slots[left].number < state.slots[right].number;
+    });
+    for (const uint32_t slot : told)
+        slot_changes(slot);
 }
 
 void Provisioning::keep_token(uint32_t slot, const OrderToken& token, uint32_t uid) {

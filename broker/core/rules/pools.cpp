@@ -186,7 +186,9 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
     provisioning().configure(row, config, is_new);
     vectors().slot_row_comes();  // its growth may leave some now
     put(pool.slots_wanted, config.slots);
-    put(pool.units_max, config.units_max);
+    // A claim of more workers than there may ever be would wait for ever, and all behind it.
+    const uint32_t most = config.workers_max == 0 ? config.units_max : config.workers_max;
+    put(pool.units_max, std::min(config.units_max, most));
     put(pool.backlog_max, config.backlog_max);
     matcher().backlog.reserve(row, std::min(config.backlog_max, state.claims.size()));
     put(pool.unconfirmed_max, config.unconfirmed_max);
@@ -335,7 +337,7 @@ Reason Pools::drain(const Drain& command, TimeNs* left_ns) {
     if (command.number != kNoRow) {
         const uint32_t row = find_number(command.pool, command.number);
         // A worker that is being stopped stays drained.
-        if (row != kNoRow && state.slots[row].stop_told != 0) return Reason::kState;
+        if (row != kNoRow && provisioning().is_told(state.slots[row])) return Reason::kState;
         if (row != kNoRow) drain_slot(row, command.on);
         return Reason::kOk;
     }

@@ -13,8 +13,11 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "broker/ctl/clock.hpp"
@@ -142,30 +145,55 @@ class Crew {
     }
 
     // Each is answered at once: a process that cannot be started has failed, and one that is not
-    // announced fails later.
+    // announced fails later. Where all are there and one is ending, the order waits for that.
     void take_orders(int64_t now_ns) {
         dibs_assignment order = {};
         while (orders_->next(&order, now_ns)) {
-            const auto takes = [&](const auto& hand) {
-                return order.kind == DIBS_STOP ? hand->stop_order(order.slot, now_ns)
-                                               : hand->is_free();
-            };
-            const auto hand = std::find_if(hands_.begin(), hands_.end(), takes);
-            if (order.kind == DIBS_STOP) continue;
-            if (is_failing(now_ns)) {
-                orders_->answer(order.slot, DIBS_NOT_STARTED);
-            } else if (hand == hands_.end()) {
-                orders_->answer(order.slot, DIBS_AT_CAPACITY);
+            if (order.kind == DIBS_STOP) {
+                for (const auto& hand : hands_)
+                    (void)hand->stop_order(order.slot, now_ns);
             } else {
-                (*hand)->take_order(order, now_ns);
-                if (!(*hand)->is_free()) orders_->answer(order.slot, DIBS_CREATED);
+                waiting_.emplace_back(
+                    order.slot, std::string(static_cast<const char*>(order.body), order.body_size));
             }
         }
+        while (!waiting_.empty() && take_order(now_ns))
+            waiting_.pop_front();
         for (const auto& hand : hands_) {
             if (const auto failed = hand->failed_order()) {
                 orders_->answer(*failed, DIBS_NOT_STARTED);
             }
         }
+    }
+
+    // The one that has waited longest. False: it waits on.
+    bool take_order(int64_t now_ns) {
+        const auto& [order, text] = waiting_.front();
+        const auto hand = std::find_if(
+            hands_.begin(), hands_.end(), [](const auto& it) { return it->is_free(); });
+        if (is_failing(now_ns)) {
+            orders_->answer(order, DIBS_NOT_STARTED);
+        } else if (hand != hands_.end()) {
+            (*hand)->take_order(order, text, now_ns);
+            if (!(*hand)->is_free()) orders_->answer(order, DIBS_CREATED);
+        } else {
+            const bool waits = std::any_of(
+                hands_.begin(), hands_.end(), [](const auto& it) { return it->is_ending(); });
+            if (waits) return false;
+            orders_->answer(order, DIBS_AT_CAPACITY);
+        }
+        return true;
+    }
+
+    // Orders whose processes will not come: as failed, so that none is made anew for this one.
+    void give_up_orders() {
+        for (const auto& waiting : waiting_)
+            orders_->answer(waiting.first, DIBS_NOT_STARTED);
+        waiting_.clear();
+        for (const auto& hand : hands_) {
+            if (const auto order = hand->unannounced()) orders_->answer(*order, DIBS_NOT_STARTED);
+        }
+        orders_->leave();
     }
 
     // A process has ended that should not have: another one would, too.
@@ -194,7 +222,7 @@ class Crew {
                 continue;
             }
             draining_ = true;
-            if (orders_) orders_->leave();
+            if (orders_) give_up_orders();
             drain_due_ns_ = after(now_ns, options_.drain_ns);
             for (const auto& hand : hands_)
                 hand->drain(now_ns);
@@ -215,9 +243,13 @@ class Crew {
 
     [[nodiscard]] bool gave_up() const {
         if (options_.tries_max == 0) return false;
-        const bool all = std::all_of(hands_.begin(), hands_.end(), [&](const auto& hand) {
+        const auto has_failed = [&](const auto& hand) {
             return hand->failures() >= options_.tries_max;
-        });
+        };
+        // Orders go to the first that is free.
+        const bool all = options_.type.empty()
+                             ? std::all_of(hands_.begin(), hands_.end(), has_failed)
+                             : std::any_of(hands_.begin(), hands_.end(), has_failed);
         if (all) talk("dibs worker: every process fails: giving up");
         return all;
     }
@@ -228,7 +260,8 @@ class Crew {
     shm::Descriptor signals_;
     std::unique_ptr<NotifyFolder> folder_;
     std::vector<std::unique_ptr<Hand>> hands_;
-    std::unique_ptr<Orders> orders_;  // null: processes run all the time
+    std::unique_ptr<Orders> orders_;                        // null: processes run all the time
+    std::deque<std::pair<uint64_t, std::string>> waiting_;  // orders
     std::vector<Span> spans_;
     std::vector<pollfd> watched_;
     bool happened_ = false;

@@ -184,9 +184,15 @@ void Hand::become_ready(int64_t now_ns) {
 
 void Hand::post(int64_t now_ns) {
     state_ = State::kUnposted;
+    // The slot of its order is gone: without one it would be nobody's to stop.
+    if (!options_.type.empty() && order_text_.empty()) return stop(true, now_ns);
     try {
         post_ = std::make_unique<Post>(options_, name_, index_, process_->pid(), order_text_);
         order_text_.clear();
+        if (order_ && post_->slot() != *order_) {
+            say("its order is over; it is ended");
+            return stop(true, now_ns);
+        }
         if (!post_trouble_.empty()) say("back: the broker has its slot");
         post_trouble_.clear();
         be_idle(now_ns);
@@ -328,9 +334,9 @@ void Hand::be_resting(int64_t due_ns) {
     due_ns_ = draining_ || !options_.type.empty() ? INT64_MAX : due_ns;
 }
 
-void Hand::take_order(const dibs_assignment& order, int64_t now_ns) {
-    order_ = order.slot;
-    order_text_.assign(static_cast<const char*>(order.body), order.body_size);
+void Hand::take_order(uint64_t order, const std::string& text, int64_t now_ns) {
+    order_ = order;
+    order_text_ = text;
     start(now_ns);
 }
 

@@ -85,7 +85,15 @@ class Hand {
 
     // Where processes run for orders: it has none, and takes this one.
     [[nodiscard]] bool is_free() const { return state_ == State::kResting; }
-    void take_order(const dibs_assignment& order, int64_t now_ns);
+    // Its process is ending, and it is free soon.
+    [[nodiscard]] bool is_ending() const {
+        return state_ == State::kStopping || state_ == State::kEmptying;
+    }
+    void take_order(uint64_t order, const std::string& text, int64_t now_ns);
+    // The order whose process has not been announced yet.
+    [[nodiscard]] std::optional<uint64_t> unannounced() const {
+        return order_text_.empty() ? std::nullopt : order_;
+    }
     // Whether its process runs for this order; then it is told to end.
     bool stop_order(uint64_t order, int64_t now_ns);
     // The order that has come to nothing since this was last asked.

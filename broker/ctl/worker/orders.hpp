@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,7 +27,10 @@ class Orders {
     bool next(dibs_assignment* order, int64_t now_ns);
     void answer(uint64_t order, int answer);
     // Orders no more: workers that it made stay.
-    void leave() { attachment_.reset(); }
+    void leave() {
+        attachment_.reset();
+        due_ns_ = INT64_MAX;
+    }
 
   private:
     void take_role();

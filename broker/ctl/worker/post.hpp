@@ -58,6 +58,7 @@ class Post {
     bool withdraw();
     // Why it has ended.
     [[nodiscard]] std::string end() const;
+    [[nodiscard]] uint64_t slot() const { return slot_; }
     [[nodiscard]] size_t answer_max() const { return answer_max_; }
 
   private:
