@@ -24,7 +24,7 @@ import xml.etree.ElementTree
 TOUR = os.path.abspath(sys.argv[1])
 INCIDENTS = {"1 client killed", "2 worker killed", "3 deadline", "4 cancel races", "5 rush",
              "6 broker killed", "7 urgent claim", "8 GPU shared", "9 child left",
-             "10 shares 3 : 2 : 1"}
+             "10 pool grows", "11 shares 3 : 2 : 1"}
 COMMAND = ["/usr/bin/python3", TOUR, "--seconds", "5", "--out"]
 
 
@@ -49,8 +49,8 @@ def lines_where_there_is_no_terminal(folder):
 def facts_and_times_as_json(folder):
     told = json.loads((pathlib.Path(folder) / "demo.json").read_text())
     assert told["schema"] == "dibs.demo/1"
-    assert [fact["verdict"] for fact in told["facts"]] == ["passed"] * 15, told["facts"]
-    assert len(told["incidents"]) == 10 and told["claims_per_second"] > 0
+    assert [fact["verdict"] for fact in told["facts"]] == ["passed"] * 16, told["facts"]
+    assert len(told["incidents"]) == 11 and told["claims_per_second"] > 0
     for name, one in told["times"].items():
         quantiles = [one[key] for key in ("p50_ns", "p99_ns", "p999_ns")]
         known = [value for value in quantiles if value is not None]

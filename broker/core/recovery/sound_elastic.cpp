@@ -14,7 +14,7 @@ bool sound_type(const State& state, const shm::TypeRow& type) {
                                    state.sessions[type.session].state == shm::SessionState::kOpen);
     return type.state == 1 && type.pool < state.counters->pools &&
            state.elastics[type.pool].workers_max != 0 && is_provided && type.cost != 0 &&
-           type.name_size < sizeof type.name + 1 &&
+           (type.session == kNoRow || type.role != 0) && type.name_size < sizeof type.name + 1 &&
            type.provider_type_size < sizeof type.provider_type + 1 &&
            type.quota_group_size < sizeof type.quota_group + 1;
 }
@@ -30,7 +30,9 @@ bool sound_elastic(const State& state, const shm::ElasticRow& row) {
 
 bool sound_order(const State& state, const shm::SlotRow& slot) {
     const bool is_ordered = slot.state == SlotState::kOrdered;
-    if (slot.type == kNoRow) return slot.order == OrderState::kNone && !is_ordered;
+    if (slot.type == kNoRow) {
+        return slot.order == OrderState::kNone && !is_ordered && slot.stop_told == 0;
+    }
     if (slot.type >= state.types.size() || slot.order > OrderState::kAnnounced) return false;
     const shm::TypeRow& type = state.types[slot.type];
     if (type.state == 0 || type.pool != slot.pool) return false;
