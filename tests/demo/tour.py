@@ -37,10 +37,10 @@ def lines_where_there_is_no_terminal(folder):
     # Where it is, and how it is looked at: below the present folder.
     assert re.search(r"^picture: demo\.svg .*xdg-open demo\.svg", run.stdout, re.M), run.stdout
     assert "\x1b" not in run.stdout
-    assert run.stdout.splitlines()[-1] == "15 passed, 0 failed, 0 skipped", run.stdout
+    assert run.stdout.splitlines()[-1] == "16 passed, 0 failed, 0 skipped", run.stdout
     for words in ("A client is killed", "An idle worker is killed", "deadline passes",
                   "A cancel races a grant", "More claims come", "The broker is killed",
-                  "An urgent claim takes a slot", "A GPU of 80 GiB is shared", "A command leaves a process",
+                  "An urgent claim takes a slot", "A GPU of 80 GiB is shared", "A command leaves a process", "A burst comes to a pool",
                   "Three accounts want more than there is",
                   "Every claim is granted", "No slot is lost"):
         assert re.search(f"^ok .*{words}", run.stdout, re.M), words
