@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "broker/core/look.hpp"
+#include "broker/session/grant_room.hpp"
 #include "broker/turn/answer.hpp"
 #include "shm/operation.hpp"
 

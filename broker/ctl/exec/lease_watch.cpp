@@ -14,6 +14,7 @@
 #include "broker/ctl/exec/lease_environment.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output/sheet.hpp"
+#include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl::exec {
 
