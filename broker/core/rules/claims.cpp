@@ -44,8 +44,11 @@ Reason Claims::claim_refusal(const Claim& command, uint64_t* other) const {
     if (const Reason reason = vectors().refusal(command, other); reason != Reason::kOk) {
         return reason;
     }
-    if (command.payload.size() > pool.payload_max) return Reason::kPayload;
-    if (command.meta.size() > shm::kMetaMax) return Reason::kPayload;
+    const bool brings_bytes = (command.payload.size() | command.meta.size()) != 0;
+    if (brings_bytes &&
+        (command.payload.size() > pool.payload_max || command.meta.size() > shm::kMetaMax)) {
+        return Reason::kPayload;
+    }
     if (key_given(command.key.data())) {
         const uint32_t holder = find_key(command.session, command.key);
         if (holder != kNoRow) {
@@ -57,9 +60,10 @@ Reason Claims::claim_refusal(const Claim& command, uint64_t* other) const {
     const uint32_t pending =
         pool.waiting + pool.confirming + turn().fresh_of_pool[command.pool].count;
     if (pending >= pool.backlog_max) return Reason::kBacklogFull;
-    const uint32_t blocks =
-        Arena::blocks_for(command.payload.size()) + Arena::blocks_for(command.meta.size());
-    if (!arena().has_blocks(blocks)) return Reason::kArenaFull;
+    if (brings_bytes && !arena().has_blocks(Arena::blocks_for(command.payload.size()) +
+                                            Arena::blocks_for(command.meta.size()))) {
+        return Reason::kArenaFull;
+    }
     if (state.counters->claims_free <= turn().fresh.size() || !free_rows().lease_row_left()) {
         return Reason::kTablesFull;
     }
