@@ -13,6 +13,7 @@
 #include "benchmarks/broker_process.hpp"
 #include "benchmarks/bulk.hpp"
 #include "benchmarks/core_claim.hpp"
+#include "benchmarks/elastic_core.hpp"
 #include "benchmarks/futex_floor.hpp"
 #include "benchmarks/instructions.hpp"
 #include "benchmarks/parked_claim.hpp"
@@ -283,6 +284,27 @@ void race_parts(const Stage& stage) {
             if (slots == 10'000) race.lanes.back().p50_max_ns = 1000;
             add("release", slots, batch, PartClaim::Part::kRelease);
         }
+    }
+    run(race, stage.options.rounds, stage.core_probe, stage.report);
+}
+
+void race_elastic(const Stage& stage) {
+    const std::string where = one_core(stage.placement);
+    Race race;
+    race.group = "core alone, elastic pool at its most workers";
+    race.operations = scaled(stage, 25'600);
+    race.lanes.push_back(
+        floor_lane("floor: ten lines copied out and back", where, std::make_unique<CopyFloor>()));
+    const auto add = [&](const char* what, uint32_t waiting, uint32_t workers, auto part) {
+        const std::string name = std::string(what) + ", " + std::to_string(workers) + " workers, " +
+                                 std::to_string(waiting) + " claims wait";
+        race.lanes.push_back(
+            floor_lane(name, where, std::make_unique<ElasticCore>(waiting, workers, part)));
+        race.lanes.back().floor = 0;
+    };
+    for (const auto& [waiting, workers] : {std::pair{1000U, 100U}, std::pair{100'000U, 10'000U}}) {
+        add("nothing to do", waiting, workers, ElasticCore::Part::kNothing);
+        add("ready worker to grant", waiting, workers, ElasticCore::Part::kServed);
     }
     run(race, stage.options.rounds, stage.core_probe, stage.report);
 }

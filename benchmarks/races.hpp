@@ -22,8 +22,9 @@ void race_rings(const Stage& stage);    // asked claims, both sides awake
 void race_futexes(const Stage& stage);  // asked claims, both sides asleep
 void race_parked(const Stage& stage);
 void race_beside_a_hostile_session(const Stage& stage);
-void race_core(const Stage& stage);   // the scheduler alone
-void race_parts(const Stage& stage);  // and with slots that have resources
-void race_board(const Stage& stage);  // a pool's counters
+void race_core(const Stage& stage);     // the scheduler alone
+void race_parts(const Stage& stage);    // and with slots that have resources
+void race_elastic(const Stage& stage);  // and with provisioners
+void race_board(const Stage& stage);    // a pool's counters
 
 }  // namespace dibs::bench
