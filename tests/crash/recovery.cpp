@@ -100,7 +100,7 @@ uint64_t digest_of(std::span<std::byte> bytes) {
 
 core::Limits small() {
     core::Limits limits;
-    limits.pools = 13;
+    limits.pools = 14;
     limits.sessions = 6;
     limits.slots = 56;
     limits.claims = 20;

@@ -30,7 +30,7 @@ constexpr std::array<const char*, kOperations> kNames = {
     "drain all",      "undrain all",    "grow pool",    "delete pool",    "set account",
     "delete account", "reset balance",  "report idle",  "report running", "report absent",
     "pull",           "unassign",       "update claim", "harvest",        "touch",
-    "time passes"};
+    "set type",       "provide",        "answer order", "announce order", "time passes"};
 
 }  // namespace
 
@@ -478,6 +478,14 @@ bool Workload::apply(Operation operation) {
             return harvest();
         case Operation::kTouch:
             return touch();
+        case Operation::kSetType:
+            return set_type();
+        case Operation::kProvide:
+            return provide();
+        case Operation::kAnswerOrder:
+            return answer_order();
+        case Operation::kAnnounceOrder:
+            return announce_order();
         case Operation::kTimePasses:
             now_ += below(4000);
             return true;

@@ -56,6 +56,10 @@ enum class Operation : uint8_t {
     kUpdateClaim,
     kHarvest,
     kTouch,
+    kSetType,
+    kProvide,
+    kAnswerOrder,
+    kAnnounceOrder,
     kTimePasses,
     kCount
 };
@@ -102,6 +106,12 @@ class Workload {
     bool touch();
     core::PoolConfig tokens_of(uint32_t slots);
     bool set_account();
+    core::PoolConfig elastic();
+    bool set_type();
+    bool provide();
+    bool answer_order();
+    bool announce_order();
+    [[nodiscard]] uint32_t any_order();
     bool report(core::Report::Kind kind);
     [[nodiscard]] uint32_t any_farm();
     bool pull();
@@ -109,7 +119,7 @@ class Workload {
     [[nodiscard]] uint64_t any_number();
     std::string any_worker() { return "r" + std::to_string(below(6)); }
     core::Drain drain(bool on) {  // of a pool, or of one of its slots
-        core::Drain drain{.pool = static_cast<uint32_t>(below(11)), .on = on};
+        core::Drain drain{.pool = static_cast<uint32_t>(below(13)), .on = on};
         if (below(on ? 8 : 2) == 0) drain.number = static_cast<uint32_t>(below(6));
         return drain;
     }

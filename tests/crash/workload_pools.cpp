@@ -90,6 +90,8 @@ void Workload::set_up() {
     boxes.name = "boxes";
     boxes.vector = kHost;
     core_.set_pool(boxes, nullptr);
+    core_.set_pool(elastic(), nullptr);
+    core_.set_type({.name = "small", .pool = "crowd"}, nullptr);
     for (uint32_t uid = 0; uid < 3; ++uid)
         core_.open_session({.uid = uid, .tags_max = 8, .account = uid == 0 ? "" : "a1"});
     core_.decide();

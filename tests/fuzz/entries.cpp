@@ -19,7 +19,7 @@ namespace shm = dibs::shm;
 
 constexpr shm::SessionSizes kSizes = {16, 64, 4096, 4096, 16};
 // Fewer claims, leases and names than two sessions can ask for.
-constexpr dibs::core::Limits kLimits = {.pools = 4,
+constexpr dibs::core::Limits kLimits = {.pools = 5,
                                         .sessions = 4,
                                         .slots = 16,
                                         .claims = 24,
@@ -53,8 +53,18 @@ void make_pools(Bench& bench) {
                 .payload_max = 512,
                 .grace_ns = 500,
                 .order = shm::PoolOrder::kAccount});
+    bench.pool({.name = "crowd",
+                .kind = shm::PoolKind::kWorker,
+                .order = shm::PoolOrder::kPriority,
+                .workers_max = 3,
+                .workers_min = 1,
+                .creates_max = 0,
+                .create_throttle_ns = 20,
+                .idle_timeout_ns = 300,
+                .boot_timeout_ns = 2000});
     const int64_t balance[] = {1'000'000};
     bench.core.begin_turn(bench.now);
+    bench.core.set_type({.name = "t", .pool = "crowd"}, nullptr);
     bench.core.set_account({.name = "rich", .rate = balance, .balance = balance}, nullptr);
     bench.core.decide();
     bench.core.commit();
@@ -65,9 +75,9 @@ void make_pools(Bench& bench) {
 shm::Submission entry_from(Bytes& input) {
     shm::Submission entry = {};
     entry.user_data = input.take<uint8_t>();
-    entry.op = static_cast<shm::Op>(input.take<uint8_t>() % 16);
+    entry.op = static_cast<shm::Op>(input.take<uint8_t>() % 17);
     entry.flags = input.take<uint8_t>();
-    entry.pool = input.take<uint8_t>() % 5;
+    entry.pool = input.take<uint8_t>() % 6;
     entry.units = input.take<uint8_t>();
     entry.tag = input.take<uint8_t>() % 20;
     const auto wide = input.take<uint8_t>();  // which of the wide fields are any, not small
