@@ -526,7 +526,9 @@ struct alignas(64) ElasticRow {
     // line 2
     uint32_t creates_max;  // orders without an answer at a time; 0: any number
     uint8_t overloaded;    // 1: overload_ns is news to the limit
-    uint8_t reserved0[59];
+    uint8_t reserved0[3];
+    uint32_t headroom_told;  // with its demand
+    uint8_t reserved1[52];
 };
 static_assert(sizeof(ElasticRow) == 192);
 

@@ -78,7 +78,7 @@ bool Turn::tell_news() {
         if (full()) return false;
         pools().publish_demand(pool);
     }
-    return true;
+    return provisioning().passed.empty() || provisioning().tell_headroom();
 }
 
 }  // namespace dibs::core

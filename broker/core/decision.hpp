@@ -31,15 +31,16 @@ enum class DecisionKind : uint8_t {
     kKill,        // the holder's process, once committed
     kLeaseEnd,    // to a holder; value 1: it waits again
     kSlotGone,    // its row is free again
-    kDemand,      // value = waiting claims to publish (S0.34), id = oldest wait
-    kDrained,     // pool (kNoRow = broker): nothing waits any more
-    kPromote,     // the claim's lease pays at class `to`, no more at class `from`
-    kDemote,      // likewise
-    kPreempt,     // claim takes the slot of holder_claim, whose run has cost decided_amounts()
-    kRefund,      // of that cost to holder_claim's account; is_void: it is gone
-    kPulled,      // to a worker that asks: claim (0 = none), and holder_claim, which it is to abort
-    kCreate,      // to a provisioner: make a worker of the type for this order (id, slot_number)
-    kStop,        // to a provisioner: stop this worker, which it has made
+    kDemand,   // value = waiting claims to publish (S0.34), id = oldest wait, fence = workers that
+               // may still be made, kNever: the pool is not elastic
+    kDrained,  // pool (kNoRow = broker): nothing waits any more
+    kPromote,  // the claim's lease pays at class `to`, no more at class `from`
+    kDemote,   // likewise
+    kPreempt,  // claim takes the slot of holder_claim, whose run has cost decided_amounts()
+    kRefund,   // of that cost to holder_claim's account; is_void: it is gone
+    kPulled,   // to a worker that asks: claim (0 = none), and holder_claim, which it is to abort
+    kCreate,   // to a provisioner: make a worker of the type for this order (id, slot_number)
+    kStop,     // to a provisioner: stop this worker, which it has made
 };
 
 struct Decision {

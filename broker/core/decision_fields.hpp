@@ -162,7 +162,8 @@ void each_pool_field(DecisionKind kind, const auto& visit) {
             pool(Form::kName);
             visit("queued", &D::value, Form::kNumber);
             visit("oldest_wait_ns", &D::id, Form::kNumber);
-            return visit("hit_permille", &D::hit_permille, Form::kNumber);
+            visit("hit_permille", &D::hit_permille, Form::kNumber);
+            return visit("headroom", &D::fence, Form::kUntil);
         case DecisionKind::kDrained:
             return pool(Form::kName);
         case DecisionKind::kPromote:

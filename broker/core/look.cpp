@@ -69,14 +69,9 @@ uint32_t Look::find_type(const Core& core, PoolId pool, std::string_view name) {
 }
 Look::OfElastic Look::of_elastic(const Core& core, PoolId pool) {
     const Core::Parts& parts = *core.parts_;
-    const shm::ElasticRow& row = parts.state.elastics[pool];
-    const Provisioning::Counts& counts = parts.counts[pool];
     OfElastic has;
     has.at_quota = parts.at_quota(pool);
-    if (has.at_quota) return has;
-    const uint32_t used = counts.running + counts.unallocated;
-    has.headroom = std::min(row.workers_max - parts.state.pools[pool].slots,
-                            row.limit - std::min(row.limit, used));
+    has.headroom = parts.headroom(pool);
     return has;
 }
 Look::OfType Look::of_type(const Core& core, TypeId type) {

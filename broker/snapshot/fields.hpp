@@ -260,6 +260,7 @@ void each_field_of_elastic(Row& row, Told& told, const Visit& visit) {
     visit(row.spare, told.spare);
     visit(row.creates_max, told.creates_max);
     visit(row.overloaded, told.overloaded);
+    visit(row.headroom_told, told.headroom_told);
 }
 
 }  // namespace dibs::snapshot

@@ -93,6 +93,15 @@ bool NaiveCore::at_capacity(const Type& type) const {
            m_.now < m_.pools.at(type.pool).elastic.everything_until_ns;
 }
 
+// Workers that the limit and the quota leave room for.
+int64_t NaiveCore::headroom(uint32_t pool) const {
+    if (at_quota(pool)) return 0;
+    const auto limit = static_cast<int64_t>(m_.pools.at(pool).elastic.limit);
+    const auto most = static_cast<int64_t>(m_.pools.at(pool).config.workers_max);
+    const auto used = static_cast<int64_t>(running_units(pool) + unallocated(pool));
+    return std::max<int64_t>(0, std::min(most - static_cast<int64_t>(workers(pool)), limit - used));
+}
+
 // S1.3 to S1.6. Within quota are those that have been made: "I less the unanswered orders".
 void NaiveCore::adapt_limit(uint32_t pool) {
     Elastic& elastic = m_.pools.at(pool).elastic;

@@ -56,7 +56,8 @@ Fields fields_of(const shm::ElasticRow& row, TimeNs now) {
             {"throttle_until_ns", to_come(row.throttle_until_ns, now)},
             {"everything_until_ns", to_come(row.everything_until_ns, now)},
             {"overload_ns", row.overload_ns},
-            {"overloaded", row.overloaded}};
+            {"overloaded", row.overloaded},
+            {"headroom_told", row.headroom_told}};
 }
 
 Fields fields_of(const Elastic& elastic, uint64_t ordered, TimeNs now) {
@@ -68,7 +69,8 @@ Fields fields_of(const Elastic& elastic, uint64_t ordered, TimeNs now) {
             {"throttle_until_ns", to_come(elastic.throttle_until_ns, now)},
             {"everything_until_ns", to_come(elastic.everything_until_ns, now)},
             {"overload_ns", elastic.overload_ns},
-            {"overloaded", elastic.is_overload_new}};
+            {"overloaded", elastic.is_overload_new},
+            {"headroom_told", static_cast<uint64_t>(elastic.headroom_told)}};
 }
 
 Fields fields_of(const core::Core& core, uint32_t place, uint32_t session, TimeNs now) {

@@ -217,6 +217,7 @@ struct Elastic {
     bool is_overload_new = false;
     TimeNs throttle_until_ns = 0;
     TimeNs everything_until_ns = 0;
+    int64_t headroom_told = 0;
 };
 
 struct Pool {

@@ -141,15 +141,28 @@ void NaiveCore::publish_demand() {
         Pool& pool = m_.pools[row];
         const int64_t last = pool.demand_published;
         const auto cur = static_cast<int64_t>(pending_of(row).size());
-        if (pool.is_gone || !is_news(last, cur)) continue;
-        pool.demand_published = cur;
-        const uint64_t granted = std::max<uint64_t>(pool.totals.granted, 1);
-        Decision& demand = tell(DecisionKind::kDemand, shm::kNoRow);
-        demand.pool = row;
-        demand.value = static_cast<uint64_t>(cur);
-        demand.id = oldest_wait_of(row);
-        demand.hit_permille = static_cast<uint32_t>(pool.totals.hits * 1000 / granted);
+        if (!pool.is_gone && is_news(last, cur)) tell_demand(row);
     }
+    for (uint32_t row = 0; row < m_.pools.size(); ++row) {
+        const Pool& pool = m_.pools[row];
+        if (pool.is_gone || !is_elastic(row)) continue;
+        if (is_news(pool.elastic.headroom_told, headroom(row))) tell_demand(row);
+    }
+}
+
+void NaiveCore::tell_demand(uint32_t row) {
+    Pool& pool = m_.pools[row];
+    pool.demand_published = static_cast<int64_t>(pending_of(row).size());
+    const uint64_t granted = std::max<uint64_t>(pool.totals.granted, 1);
+    Decision& demand = tell(DecisionKind::kDemand, shm::kNoRow);
+    demand.pool = row;
+    demand.value = static_cast<uint64_t>(pool.demand_published);
+    demand.id = oldest_wait_of(row);
+    demand.hit_permille = static_cast<uint32_t>(pool.totals.hits * 1000 / granted);
+    demand.fence = shm::kNever;
+    if (!is_elastic(row)) return;
+    pool.elastic.headroom_told = headroom(row);
+    demand.fence = static_cast<uint64_t>(pool.elastic.headroom_told);
 }
 
 // S0.34, word for word: |cur - last| / last is at least 0.2 where it is at least a fifth.

@@ -114,6 +114,7 @@ class NaiveCore {
     void tell_drained();
     [[nodiscard]] uint64_t oldest_wait_of(uint32_t row) const;
     void publish_demand();
+    void tell_demand(uint32_t pool);
     static bool is_news(int64_t last, int64_t cur);
 
     // pools
@@ -287,6 +288,7 @@ class NaiveCore {
     // elastic pools: the pass
     bool provision(uint32_t pool);
     void adapt_limit(uint32_t pool);
+    [[nodiscard]] int64_t headroom(uint32_t pool) const;
     [[nodiscard]] uint64_t running_units(uint32_t pool) const;
     [[nodiscard]] uint64_t locked_units(uint32_t pool) const;
     [[nodiscard]] uint64_t workers(uint32_t pool) const;

@@ -11,6 +11,7 @@ using shm::OrderState;
 Provisioning::Provisioning(const State& rows)
     : Module(rows),
       counts(rows.pools.size()),
+      passed(rows.pools.size()),
       marks_(rows.slots.size()),
       idle_(rows.types.size(), rows.slots.size()),
       stops_(rows.types.size(), rows.slots.size()),

@@ -67,6 +67,7 @@ void Provisioning::adapt_limit(uint32_t pool) {
 bool Provisioning::provision(uint32_t pool) {
     reordered = false;
     if (!is_elastic(pool)) return true;
+    passed.add(pool);
     adapt_limit(pool);
     if (!pools().draining(pool)) {
         const bool done = make_missing(pool) && unlock_over_quota(pool) && lock_queued(pool) &&
@@ -76,6 +77,36 @@ bool Provisioning::provision(uint32_t pool) {
     }
     if (!stop_idle(pool) || !tell_stops(pool)) return false;
     set_due(pool);
+    return true;
+}
+
+// Workers that may still be made, by the limit and the quota.
+uint32_t Provisioning::headroom(uint32_t pool) const {
+    if (at_quota(pool)) return 0;
+    const shm::ElasticRow& row = state.elastics[pool];
+    const uint32_t used = counts[pool].running + counts[pool].unallocated;
+    return std::min(row.workers_max - state.pools[pool].slots,
+                    row.limit - std::min(row.limit, used));
+}
+
+uint32_t Provisioning::take_headroom(uint32_t pool) {
+    const uint32_t now = headroom(pool);
+    put(edit().row(state.elastics[pool], 1U << 2U).headroom_told, now);
+    return now;
+}
+
+// By the rule of S0.34.
+bool Provisioning::tell_headroom() {
+    for (uint32_t pool = passed.first(0); pool != kNoRow; pool = passed.first(pool + 1)) {
+        if (!is_elastic(pool) || !pools().pool_lives(pool)) continue;
+        const uint64_t last = state.elastics[pool].headroom_told;
+        const uint64_t now = headroom(pool);
+        const uint64_t change = now > last ? now - last : last - now;
+        if (now == last || (last != 0 && now != 0 && change * 5 < last)) continue;
+        if (turn().full()) return false;
+        pools().tell_demand(pool);
+    }
+    passed.clear();
     return true;
 }
 

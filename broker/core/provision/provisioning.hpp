@@ -17,6 +17,7 @@
 #include "broker/core/module.hpp"
 #include "broker/core/store/chains.hpp"
 #include "broker/core/store/invariant.hpp"
+#include "broker/core/store/pool_set.hpp"
 #include "broker/core/store/timers.hpp"
 
 namespace dibs::core {
@@ -46,6 +47,7 @@ struct Provisioning : Module<Provisioning> {
     std::vector<uint32_t> by_cost;  // types, in order of pool, cost and name
 
     bool reordered = false;  // provision() has locked or unlocked a claim
+    PoolSet passed;          // by provision() since tell_headroom()
 
     [[nodiscard]] bool is_elastic(uint32_t pool) const {
         return state.elastics[pool].workers_max != 0;
@@ -84,6 +86,10 @@ struct Provisioning : Module<Provisioning> {
     bool provision(uint32_t pool);
     [[nodiscard]] TimeNs next_due() const { return due_.empty() ? kNever : due_.first().due_ns; }
     bool run_due() { return next_due() > turn().now_ns || run_due_timers(); }
+    // Behind the turn's passes; false: the log is full.
+    bool tell_headroom();
+    uint32_t take_headroom(uint32_t pool);
+    [[nodiscard]] uint32_t headroom(uint32_t pool) const;
     void lock(uint32_t claim, bool on);
     [[nodiscard]] bool at_quota(uint32_t pool) const;
     [[nodiscard]] bool at_capacity(uint32_t type) const;

@@ -53,6 +53,7 @@ void Provisioning::configure(uint32_t pool, const PoolConfig& config, bool is_ne
         put(row.everything_until_ns, 0);
         put(row.throttle_until_ns, 0);
         put(row.overloaded, 0);
+        put(row.headroom_told, 0);
     }
     if (is_new || row.workers_max != config.workers_max ||
         row.quota_estimate != config.quota_estimate) {

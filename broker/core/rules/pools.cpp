@@ -411,7 +411,13 @@ void Pools::publish_demand(uint32_t row) {
     const int64_t current = int64_t{pool.waiting} + pool.confirming;
     const int64_t change = current > last ? current - last : last - current;
     const bool moved = last < 0 || ((last == 0) != (current == 0)) || change * 5 >= last;
-    if (!moved) return;
+    if (moved) tell_demand(row);
+}
+
+// What an elastic pool has room for goes with it, by the same rule (Provisioning::tell_headroom).
+void Pools::tell_demand(uint32_t row) {
+    const shm::PoolRow& pool = state.pools[row];
+    const int64_t current = int64_t{pool.waiting} + pool.confirming;
     put(edit().row(pool, kPoolTotals).demand_published, current);
     Decision& demand = turn().decide_that(DecisionKind::kDemand);
     demand.pool = row;
@@ -424,6 +430,7 @@ void Pools::publish_demand(uint32_t row) {
     if (pool.granted_total != 0) {
         demand.hit_permille = static_cast<uint32_t>(pool.hit_total * 1000 / pool.granted_total);
     }
+    demand.fence = provisioning().is_elastic(row) ? provisioning().take_headroom(row) : kNever;
 }
 
 }  // namespace dibs::core

@@ -61,7 +61,8 @@ struct Pools : Module<Pools> {
         const shm::PoolRow& pool = state.pools[row];
         return pool.demand_published != int64_t{pool.waiting} + pool.confirming;
     }
-    void publish_demand(uint32_t pool);
+    void publish_demand(uint32_t pool);  // if it has moved enough (S0.34)
+    void tell_demand(uint32_t pool);
 
   private:
     // pools.cpp

@@ -80,15 +80,17 @@ void say_what(const dibs_event& event, Form& form) {
     if (event.slot != kNone) form.number("slot", event.slot);
     if (event.slot_count != 0) form.numbers("slots", event.slots, event.slot_count);
     if (event.units > 1) form.number("units", event.units);
-    if (event.fence != 0) form.number("fence", event.fence);
+    const bool is_demand = event.kind == DIBS_EVENT_DEMAND;
+    if (event.fence != 0 && !is_demand) form.number("fence", event.fence);
     if (event.round != 0) form.number("round", event.round);
     if (event.kind == DIBS_EVENT_END) form.text("outcome", dibs_outcome_name(event.outcome));
     if (has_reason(event)) form.text("reason", dibs_reason_name(event.code));
     if (const std::string_view key = value_key(event); !key.empty()) form.number(key, event.value);
     if (is_refused(event)) form.signed_number("worker_code", static_cast<int64_t>(event.value));
-    if (event.kind == DIBS_EVENT_DEMAND) {
+    if (is_demand) {
         form.number("oldest_wait_ns", event.id);
         form.number("hit_permille", event.hit_permille);
+        if (event.fence != UINT64_MAX) form.number("headroom", event.fence);
     }
     if (changes_class(event)) {
         form.number("from", event.from_class);

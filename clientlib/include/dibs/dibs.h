@@ -1165,7 +1165,8 @@ enum {
                                  // outside, of those that the listener may see
     DIBS_EVENT_SLOT_GONE = 11,   // slot
     DIBS_EVENT_DEMAND = 12,      // of a pool: value = claims that wait; id = ns that the first of
-                                 // them has waited; hit_permille
+                                 // them has waited; hit_permille; fence = workers of an elastic
+                                 // pool that may still be made, else all ones
     DIBS_EVENT_DRAINED = 13,     // a pool; without one the broker
     DIBS_EVENT_PROMOTE = 14,     // claim, account, from_class, to_class
     DIBS_EVENT_DEMOTE = 15,      // likewise
