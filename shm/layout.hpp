@@ -222,10 +222,12 @@ inline constexpr uint8_t kAssigned = 128;  // leased, and its reported worker ha
 struct alignas(64) SlotVectorRow {
     // line 0
     RowHead head;
-    uint64_t amount[kResourcesMax];  // of a part: what it has; else what no part has
+    uint64_t amount[kResourcesMax];  // of a part: what it has; of an order: what its worker is to
+                                     // have at least; else what no part has
     // line 1
     uint64_t capacity[kResourcesMax];  // what it has; of a part nothing
-    uint8_t reserved0[16];
+    uint32_t width;                    // of an order: so many more are wanted side by side
+    uint8_t reserved0[12];
 };
 static_assert(sizeof(SlotVectorRow) == 128);
 
@@ -528,9 +530,16 @@ struct alignas(64) ElasticRow {
     uint8_t overloaded;    // 1: overload_ns is news to the limit
     uint8_t reserved0[3];
     uint32_t headroom_told;  // with its demand
-    uint8_t reserved1[52];
+    uint8_t reserved1[4];
+    uint64_t gather_ns;        // configuration, where its slots have resources
+    uint64_t gather_until_ns;  // nothing is ordered for claims before it
+    uint64_t gathered;         // the newest claim that has been seen to wait
+    uint8_t reserved2[24];
+    // line 3: configuration, where its slots have resources
+    uint64_t create_min[kResourcesMax];  // no worker is ordered that is smaller
+    uint8_t reserved3[16];
 };
-static_assert(sizeof(ElasticRow) == 192);
+static_assert(sizeof(ElasticRow) == 256);
 
 // An account: it pays for claims. Money in micro-units: one slot costs one per microsecond.
 struct alignas(64) AccountRow {

@@ -59,6 +59,8 @@ void each_field(Of<PoolConfig>, const auto& visit) {
     visit("capacity_error_ns", &PoolConfig::capacity_error_ns);
     visit("idle_timeout_ns", &PoolConfig::idle_timeout_ns);
     visit("boot_timeout_ns", &PoolConfig::boot_timeout_ns);
+    visit("gather_ns", &PoolConfig::gather_ns);
+    visit("create_min", &PoolConfig::create_min);
 }
 
 void each_field(Of<Amount>, const auto& visit) {

@@ -146,6 +146,10 @@ void each_worker_field(DecisionKind kind, const auto& visit) {
             visit("provision", &D::provision, Form::kTruth);
             return visit("abort", &D::holder_claim, Form::kName);
         case DecisionKind::kCreate:
+            order();
+            visit("min", &D::resources_begin, Form::kResources);
+            visit("width", &D::value, Form::kNumberIfAny);
+            return untold(&D::resources_count);
         case DecisionKind::kStop:
             return order();
         default:

@@ -66,7 +66,7 @@ struct PoolConfig {
     // Microseconds count. Not in strict pools, nor in those ordered by account.
     TimeNs quantum_ns = 0;
     bool park = false;  // worker pools: a use needs no reset of the worker, so parking is allowed
-    // Of each slot of a counted pool that is not ordered by account: claims may want a part of it.
+    // Of each slot of a pool that is not ordered by account: claims may want a part of it.
     std::span<const Amount> vector = {};
     // Elastic pools: of workers, ordered by priority, whose workers a provisioner makes and stops
     // as claims need them. A time-out of kNever never comes.
@@ -81,6 +81,10 @@ struct PoolConfig {
     TimeNs capacity_error_ns = 60'000'000'000;  // at capacity for so long
     TimeNs idle_timeout_ns = 60'000'000'000;    // an idle worker that was made is stopped
     TimeNs boot_timeout_ns = 600'000'000'000;   // an order that no worker announces has failed
+    // Where their slots have resources: workers are ordered of the size that claims need, once none
+    // has come for so long, and none smaller than that.
+    TimeNs gather_ns = 50'000'000;
+    std::span<const Amount> create_min = {};
 };
 
 // A type of workers of an elastic pool, made or changed. Names are of the pool and the type.

@@ -83,6 +83,7 @@ class Dump {
         const shm::SlotVectorRow& vector = state_.slot_vectors[state_.slots.row_of(row)];
         FromRow().list(vector.amount, told->amount);
         if (row.part_of == shm::kNoRow) FromRow().list(vector.capacity, told->capacity);
+        if (row.state == shm::SlotState::kOrdered) told->width = vector.width;
     }
     void tell(const shm::ClaimRow& row, ClaimT* told) const {
         each_field_of_claim(row, *told, FromRow());

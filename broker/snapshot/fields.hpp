@@ -261,6 +261,10 @@ void each_field_of_elastic(Row& row, Told& told, const Visit& visit) {
     visit(row.creates_max, told.creates_max);
     visit(row.overloaded, told.overloaded);
     visit(row.headroom_told, told.headroom_told);
+    visit(row.gather_ns, told.gather_ns);
+    visit(row.gather_until_ns, told.gather_until_ns);
+    visit(row.gathered, told.gathered);
+    visit.list(row.create_min, told.create_min);
 }
 
 }  // namespace dibs::snapshot

@@ -160,6 +160,7 @@ class Load {
         shm::SlotVectorRow& vector = writable(state_.slot_vectors[state_.slots.row_of(row)]);
         IntoRow().list(vector.amount, told.amount);
         IntoRow().list(vector.capacity, told.capacity);
+        vector.width = told.width;
         row.attributes = chain(told.attributes);
         row.attributes_size = size32(told.attributes);
     }

@@ -63,7 +63,7 @@ WaitReason Explainer::obstacle_of(uint32_t row, Explanation* told) {
 // In an elastic pool: why there are too few workers for it; kNone: it is not for want of any.
 WaitReason Explainer::obstacle_to_workers(uint32_t row, Explanation* told) {
     const uint32_t place = state.claims[row].pool;
-    const uint32_t workers = state.pools[place].slots;
+    const uint32_t workers = whole_slots(state.pools[place]);
     const shm::ElasticRow& elastic = state.elastics[place];
     const Provisioning::Counts& now = provisioning().counts[place];
     const TimeNs now_ns = turn().now_ns;

@@ -35,6 +35,8 @@ struct Vectors : Module<Vectors> {
     void close_pool(uint32_t pool);
     void open_part_index();
 
+    // By the pool's order of its resources. False: they are no vector of these.
+    [[nodiscard]] bool read(uint32_t pool, std::span<const Amount> amounts, Vector* vector) const;
     // kOk, or why the claim's vectors are none; of kUnavailable the place of the first resource.
     [[nodiscard]] Reason refusal(const Claim& command, uint64_t* resource) const;
     void bring(uint32_t claim, const Claim& command);
@@ -61,6 +63,8 @@ struct Vectors : Module<Vectors> {
     [[nodiscard]] Reason announce_refusal(const Announce& command, uint32_t existing) const;
     // kOk was the answer to that.
     void fill_announced(uint32_t slot, const Announce& command);
+    // The worker of an order has come: until it says so it has what the pool says.
+    void order_comes(uint32_t slot);
     // The parts of the slot that no claim and no lease has.
     void join_unheld(uint32_t slot);
     // A claim waits that no slot serves: whether the pass goes on, with slots that it cannot use.
@@ -89,8 +93,6 @@ struct Vectors : Module<Vectors> {
     [[nodiscard]] uint32_t holder_of(uint32_t pool, uint32_t resource) const;
 
   private:
-    // By the pool's order of its resources.
-    [[nodiscard]] bool read(uint32_t pool, std::span<const Amount> amounts, Vector* vector) const;
     [[nodiscard]] bool read_both(const Claim& command, Vector* least, Vector* most) const;
     [[nodiscard]] bool is_offered(uint32_t claim, uint32_t slot) const;
     [[nodiscard]] std::vector<Offer> all_offers(uint32_t pool) const;  // by slot number

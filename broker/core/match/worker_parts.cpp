@@ -43,6 +43,14 @@ void Vectors::fill_announced(uint32_t row, const Announce& command) {
     set_capacity(row, capacity);
 }
 
+void Vectors::order_comes(uint32_t row) {
+    if (!has_resources(state.pools[state.slots[row].pool])) return;
+    shm::SlotVectorRow& known = edit().row(state.slot_vectors[row], 1U | 1U << 1U);
+    for (size_t at = 0; at < shm::kResourcesMax; ++at)
+        put(known.amount[at], known.capacity[at]);
+    put(known.width, 0);
+}
+
 // What its parts have stays theirs. A row that was free has had none.
 void Vectors::set_capacity(uint32_t row, const Vector& capacity) {
     const bool is_new = state.slots[row].state == SlotState::kFree;
@@ -100,9 +108,15 @@ bool Vectors::hold_back(uint32_t row) {
 
 std::span<const uint32_t> Vectors::idle_for_others(uint32_t pool, uint32_t units) {
     idle_.clear();
-    for (uint32_t slot = state.pools[pool].ready_head; slot != kNoRow && idle_.size() < units;
-         slot = state.slots[slot].ready_next) {
+    const bool from_last = provisioning().is_elastic(pool);  // S1.35
+    const uint32_t head = state.pools[pool].ready_head;
+    uint32_t slot = from_last ? state.pools[pool].ready_tail : head;
+    while (slot != kNoRow && idle_.size() < units) {
         if (!parts_index->is_held_back(slot, held_back)) idle_.push_back(slot);
+        const bool is_over = from_last && slot == head;
+        slot = is_over     ? kNoRow
+               : from_last ? state.slots[slot].ready_prev
+                           : state.slots[slot].ready_next;
     }
     return idle_;
 }

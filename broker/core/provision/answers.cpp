@@ -70,7 +70,7 @@ void Provisioning::order_fails(uint32_t row) {
 // Until there are fewer workers than now; where there is none, for a time (S1.32).
 void Provisioning::meet_quota(uint32_t pool) {
     shm::ElasticRow& row = edit().row(state.elastics[pool], 1);
-    const uint32_t workers = state.pools[pool].slots;
+    const uint32_t workers = whole_slots(state.pools[pool]);
     if (workers == 0) {
         put(row.quota_until_ns, sum_or_never(turn().now_ns, row.quota_error_ns));
     } else if (row.quota_below == 0 || workers < row.quota_below) {
@@ -110,7 +110,7 @@ void Provisioning::use_ends(uint32_t lease) {
     if (!is_elastic(state.leases[lease].pool)) return;
     for (uint32_t slot = state.leases[lease].first_slot; slot != kNoRow;
          slot = state.slots[slot].holder_next) {
-        const uint32_t type = state.slots[slot].type;
+        const uint32_t type = state.slots[whole_of(state.slots[slot], slot)].type;
         if (type == kNoRow || state.types[type].backoff_ns == 0) continue;
         shm::TypeRow& row = edit().row(state.types[type], 1);
         put(row.backoff_ns, 0);

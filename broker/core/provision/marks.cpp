@@ -27,7 +27,8 @@ bool Provisioning::is_told(const shm::SlotRow& slot) const {
 uint8_t Provisioning::marks_of(uint32_t row) const {
     const shm::SlotRow& slot = state.slots[row];
     if (slot.state == SlotState::kFree || !is_elastic(slot.pool)) return 0;
-    if (slot.holder != kNoRow) return Mark::kRuns;
+    if (slot.part_of != kNoRow) return 0;
+    if (slot.holder != kNoRow || slot.state == SlotState::kShared) return Mark::kRuns;
     uint32_t marks = is_stopped(slot) ? 0 : Mark::kUnallocated;
     if (slot.state == SlotState::kOrdered) {
         if (slot.order == OrderState::kAsked) marks |= Mark::kAsked;
@@ -70,7 +71,7 @@ void Provisioning::slot_enters(uint32_t row, SlotState to) {
     const uint32_t pool = state.slots[row].pool;
     if (!is_elastic(pool)) return;
     const shm::ElasticRow& elastic = state.elastics[pool];
-    if (to == SlotState::kFree && state.pools[pool].slots < elastic.quota_below) {
+    if (to == SlotState::kFree && whole_slots(state.pools[pool]) < elastic.quota_below) {
         put(edit().row(elastic, 1).quota_below, 0);  // S1.32: there are fewer now
     }
     if (to == SlotState::kIdle) {

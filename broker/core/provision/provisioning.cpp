@@ -16,7 +16,7 @@ using shm::OrderState;
 
 bool Provisioning::at_quota(uint32_t pool) const {
     const shm::ElasticRow& row = state.elastics[pool];
-    const uint32_t workers = state.pools[pool].slots;
+    const uint32_t workers = whole_slots(state.pools[pool]);
     return turn().now_ns < row.quota_until_ns || workers >= row.workers_max ||
            (row.quota_below != 0 && workers >= row.quota_below);
 }
@@ -40,7 +40,7 @@ uint32_t Provisioning::cheapest(uint32_t pool) const {
 void Provisioning::adapt_limit(uint32_t pool) {
     const shm::ElasticRow& row = state.elastics[pool];
     const uint32_t running = counts[pool].running;
-    const uint32_t workers = state.pools[pool].slots;
+    const uint32_t workers = whole_slots(state.pools[pool]);
     const uint32_t made = workers - counts[pool].asked;
     uint32_t limit = row.limit;
     uint32_t within = row.within_quota;
@@ -70,9 +70,11 @@ bool Provisioning::provision(uint32_t pool) {
     passed.add(pool);
     adapt_limit(pool);
     if (!pools().draining(pool)) {
-        const bool done = make_missing(pool) && unlock_over_quota(pool) && lock_queued(pool) &&
-                          unlock_over_quota(pool) && keep_spare(pool);
-        if (!done) return false;
+        const bool done = has_resources(state.pools[pool])
+                              ? gather(pool)
+                              : make_missing(pool) && unlock_over_quota(pool) &&
+                                    lock_queued(pool) && unlock_over_quota(pool);
+        if (!done || !keep_spare(pool)) return false;
         adapt_limit(pool);  // there may be as many workers as there can be, now
     }
     if (!stop_idle(pool) || !tell_stops(pool)) return false;
@@ -85,7 +87,7 @@ uint32_t Provisioning::headroom(uint32_t pool) const {
     if (at_quota(pool)) return 0;
     const shm::ElasticRow& row = state.elastics[pool];
     const uint32_t used = counts[pool].running + counts[pool].unallocated;
-    return std::min(row.workers_max - state.pools[pool].slots,
+    return std::min(row.workers_max - whole_slots(state.pools[pool]),
                     row.limit - std::min(row.limit, used));
 }
 
@@ -124,7 +126,7 @@ uint32_t Provisioning::missing(uint32_t pool) const {
 bool Provisioning::make_missing(uint32_t pool) {
     while (missing(pool) != 0) {
         if (turn().full()) return false;
-        if (!create(pool)) break;
+        if (!create(pool, {})) break;
     }
     return true;
 }
@@ -142,7 +144,7 @@ bool Provisioning::unlock_over_quota(uint32_t pool) {
         lock(last(), false);
     }
     const uint32_t behind = matcher().priorities->ranked.size(pool) - counts[pool].locked;
-    if (state.pools[pool].slots == 0 || behind == 0) lock(last(), false);
+    if (whole_slots(state.pools[pool]) == 0 || behind == 0) lock(last(), false);
     return true;
 }
 
@@ -166,13 +168,13 @@ bool Provisioning::keep_spare(uint32_t pool) {
     const shm::ElasticRow& row = state.elastics[pool];
     const Counts& now = counts[pool];
     const auto lacks = [&] {
-        const bool few = state.pools[pool].slots < row.workers_min ||
+        const bool few = whole_slots(state.pools[pool]) < row.workers_min ||
                          now.unallocated < uint64_t{now.locked_units} + row.spare;
         return few && uint64_t{now.running} + now.unallocated < row.limit;
     };
     while (lacks()) {
         if (turn().full()) return false;
-        if (!create(pool)) break;
+        if (!create(pool, smallest_order(pool))) break;
     }
     return true;
 }
@@ -187,7 +189,7 @@ void Provisioning::lock(uint32_t row, bool on) {
 }
 
 // S1.11, S1.34. False: none can be ordered now.
-bool Provisioning::create(uint32_t pool) {
+bool Provisioning::create(uint32_t pool, const Requirements& wanted) {
     const shm::ElasticRow& elastic = state.elastics[pool];
     const uint32_t type = cheapest(pool);
     if (type == kNoRow || at_quota(pool) || turn().now_ns < elastic.throttle_until_ns) return false;
@@ -216,6 +218,7 @@ bool Provisioning::create(uint32_t pool) {
     asked.type = type;
     asked.slot_number = slot.number;
     asked.id = row_id(slot.head.generation, row);
+    if (has_resources(state.pools[pool])) say_size(row, wanted, &asked);
     return true;
 }
 
@@ -239,7 +242,7 @@ TimeNs Provisioning::stop_due(uint32_t row) const {
     if (pools().draining(row)) return 0;
     const shm::PoolRow& pool = state.pools[row];
     const shm::ElasticRow& elastic = state.elastics[row];
-    const bool needed = pool.slots - pool.drained <= elastic.workers_min ||
+    const bool needed = whole_slots(pool) - pool.drained <= elastic.workers_min ||
                         pool.idle <= uint64_t{elastic.spare} + counts[row].locked_units;
     return needed || elastic.idle_timeout_ns == kNever
                ? kNever
@@ -284,6 +287,7 @@ void Provisioning::set_due(uint32_t pool) {
     look_at(row.quota_until_ns);
     look_at(row.throttle_until_ns);
     look_at(row.everything_until_ns);
+    look_at(row.gather_until_ns);
     if (row.overload_ns != kNever) {
         look_at(sum_or_never(sum_or_never(row.overload_ns, row.quiet_ns), 1));
     }

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "broker/core/match/part_index.hpp"
 #include "broker/core/module.hpp"
 #include "broker/core/store/chains.hpp"
 #include "broker/core/store/invariant.hpp"
@@ -31,6 +32,21 @@ inline constexpr uint8_t kBoots = 8;        // an order with a boot time-out
 inline constexpr uint8_t kIdles = 16;       // of an order, and idle
 inline constexpr uint8_t kStops = 32;       // of an order, drained and free: to be stopped
 }  // namespace Mark
+
+// What a worker is wanted for: claims each of which needs at most so much, and so many more of them
+// side by side (S3.2).
+struct Requirements {
+    Vector min = {};
+    uint32_t width = 0;
+};
+
+// What a claim that waits needs of one worker, and of all of its slot where it wants that.
+struct Need {
+    Vector least = {};
+    uint64_t size = 0;
+    uint64_t number = 0;
+    bool is_whole = false;
+};
 
 struct Provisioning : Module<Provisioning> {
     explicit Provisioning(const State& rows);
@@ -115,7 +131,7 @@ struct Provisioning : Module<Provisioning> {
     bool unlock_over_quota(uint32_t pool);
     bool lock_queued(uint32_t pool);
     bool keep_spare(uint32_t pool);
-    bool create(uint32_t pool);
+    bool create(uint32_t pool, const Requirements& wanted);
     bool stop_idle(uint32_t pool);
     bool tell_stops(uint32_t pool);
     [[nodiscard]] uint32_t longest_idle(uint32_t pool) const;
@@ -125,6 +141,17 @@ struct Provisioning : Module<Provisioning> {
         return at_quota(pool) && counts[pool].locked_units > counts[pool].unallocated;
     }
 
+    // gathering.cpp
+    bool gather(uint32_t pool);
+    bool is_silent(uint32_t pool);
+    [[nodiscard]] bool may_order(uint32_t pool) const;
+    void find_needs(uint32_t pool);
+    void place_on_workers(uint32_t pool);
+    [[nodiscard]] Requirements required(uint32_t pool) const;
+    [[nodiscard]] Requirements smallest_order(uint32_t pool) const;
+    void say_size(uint32_t slot, const Requirements& wanted, Decision* asked);
+
+    std::vector<Need> needs_;     // of gather()
     std::vector<uint8_t> marks_;  // by slot
     Chains idle_;                 // list: type, row: slot with Mark::kIdles, the longest idle first
     Chains stops_;                // list: type, row: slot with Mark::kStops

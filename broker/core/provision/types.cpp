@@ -34,7 +34,16 @@ std::string elastic_refusal(const PoolConfig& config) {
         return "workers_max needs order = \"priority\", which is the order of arrival where claims "
                "bring no priority";
     }
-    if (!config.vector.empty()) return "an elastic pool's slots have no resources";
+    for (size_t at = 0; at < config.create_min.size(); ++at) {
+        const Amount& amount = config.create_min[at];
+        const auto is_it = [&](const Amount& other) { return other.name == amount.name; };
+        const auto before = config.create_min.first(at);
+        if (std::none_of(config.vector.begin(), config.vector.end(), is_it) ||
+            std::any_of(before.begin(), before.end(), is_it) || amount.amount < 0 ||
+            static_cast<uint64_t>(amount.amount) > shm::kAmountMax) {
+            return "create_min has amounts of its slots' resources, from 0 to 2^53";
+        }
+    }
     if (config.park) return "an elastic pool parks no leases";
     if (config.workers_min > config.workers_max) return "workers_min is above workers_max";
     if (config.spare > config.workers_max) return "spare is above workers_max";
@@ -43,8 +52,10 @@ std::string elastic_refusal(const PoolConfig& config) {
 
 void Provisioning::configure(uint32_t pool, const PoolConfig& config, bool is_new) {
     if (!is_new && !is_elastic(pool)) return;
-    shm::ElasticRow& row = edit().row(state.elastics[pool], 0x7U);
+    shm::ElasticRow& row = edit().row(state.elastics[pool], 0xfU);
     if (is_new) {
+        put(row.gather_until_ns, 0);
+        put(row.gathered, 0);
         put(row.within_quota, 0);
         put(row.quota_below, 0);
         put(row.ordered, 0);
@@ -70,6 +81,11 @@ void Provisioning::configure(uint32_t pool, const PoolConfig& config, bool is_ne
     put(row.capacity_error_ns, config.capacity_error_ns);
     put(row.idle_timeout_ns, config.idle_timeout_ns);
     put(row.boot_timeout_ns, config.boot_timeout_ns);
+    put(row.gather_ns, config.gather_ns);
+    Vector least = {};
+    if (has_resources(state.pools[pool])) (void)vectors().read(pool, config.create_min, &least);
+    for (size_t at = 0; at < least.size(); ++at)
+        put(row.create_min[at], least[at]);
 }
 
 void Provisioning::close_pool(uint32_t pool) {

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/recovery/sound_elastic.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace dibs::core {
 
 using shm::OrderState;
@@ -24,8 +27,12 @@ bool sound_elastic(const State& state, const shm::ElasticRow& row) {
     if (at >= state.counters->pools) return true;
     if (row.workers_max == 0) return row.ordered == 0;
     const shm::PoolRow& pool = state.pools[at];
+    const bool has_sizes =
+        std::all_of(std::begin(row.create_min), std::end(row.create_min), [](uint64_t amount) {
+            return amount <= shm::kAmountMax;
+        });
     return pool.state != shm::PoolState::kFree && pool.kind == shm::PoolKind::kWorker &&
-           pool.order == shm::PoolOrder::kPriority && !has_resources(pool) && row.limit != 0;
+           pool.order == shm::PoolOrder::kPriority && has_sizes && row.limit != 0;
 }
 
 bool sound_order(const State& state, const shm::SlotRow& slot) {

@@ -49,7 +49,10 @@ bool sound_amounts(const State& state, const shm::SlotRow& slot) {
     if (!has_resources(pool)) return true;
     const uint32_t row = state.slots.row_of(slot);
     const Amounts& capacity = state.slot_vectors[whole_of(slot, row)].capacity;
-    return is_within(state.slot_vectors[row].amount, capacity) && sound_capacity(capacity, pool);
+    const Amounts& amount = state.slot_vectors[row].amount;
+    const bool is_sound = slot.state == SlotState::kOrdered ? sound_capacity(amount, pool)
+                                                            : is_within(amount, capacity);
+    return is_sound && sound_capacity(capacity, pool);
 }
 
 bool sound_part(const State& state, const shm::SlotRow& slot) {
