@@ -165,6 +165,8 @@ constexpr const char* kMustBeSeenOfPriorities[] = {"end rejected busy", "end rej
 
 constexpr const char* kMustBeSeenOfElasticPools[] = {"announced",
                                                      "create",
+                                                     "create wide",
+                                                     "end rejected unavailable",
                                                      "end rejected draining",
                                                      "result name-in-use",
                                                      "result not-found",

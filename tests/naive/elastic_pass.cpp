@@ -16,13 +16,14 @@ namespace dibs::naive {
 using core::DecisionKind;
 using shm::OrderState;
 
-// R: leased, or reserved for a claim, or its holder is being killed.
+// R: leased, or parts of it are, or reserved for a claim, or its holder is being killed.
 uint64_t NaiveCore::running_units(uint32_t pool) const {
     return static_cast<uint64_t>(
         std::count_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
             const Slot& slot = entry.second;
-            return slot.pool == pool && (slot.is == SlotIs::kReserved ||
-                                         slot.is == SlotIs::kLeased || slot.holder_is_killed);
+            if (slot.pool != pool || slot.part_of) return false;
+            return slot.is == SlotIs::kReserved || slot.is == SlotIs::kLeased ||
+                   slot.is == SlotIs::kShared || slot.holder_is_killed;
         }));
 }
 
@@ -30,7 +31,7 @@ uint64_t NaiveCore::running_units(uint32_t pool) const {
 uint64_t NaiveCore::workers(uint32_t pool) const {
     return static_cast<uint64_t>(
         std::count_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
-            return entry.second.pool == pool;
+            return entry.second.pool == pool && !entry.second.part_of;
         }));
 }
 
@@ -45,7 +46,7 @@ uint64_t NaiveCore::asked(uint32_t pool) const {
 
 // S1.31: nothing runs there, and nothing keeps it from a claim. A kept slot is one, too.
 bool NaiveCore::is_unallocated(const Slot& slot) {
-    if (slot.is_protected || slot.is_unqualified || slot.is_draining) return false;
+    if (slot.is_protected || slot.is_unqualified || slot.is_draining || slot.part_of) return false;
     const bool is_away =
         slot.is == SlotIs::kRecovering || slot.is == SlotIs::kUnknown || slot.is == SlotIs::kKept;
     return slot.is == SlotIs::kOrdered || slot.is == SlotIs::kIdle ||
@@ -151,7 +152,7 @@ uint32_t NaiveCore::cheapest(uint32_t pool) const {
 }
 
 // S1.34
-bool NaiveCore::create(uint32_t pool) {
+bool NaiveCore::create(uint32_t pool, const Vector& least, uint64_t width) {
     Pool& of = m_.pools.at(pool);
     const uint32_t place = cheapest(pool);
     if (at_quota(pool) || place == shm::kNoRow || m_.now < of.elastic.throttle_until_ns) {
@@ -170,12 +171,18 @@ bool NaiveCore::create(uint32_t pool) {
     slot.order = OrderState::kAsked;
     slot.type = place;
     slot.boot_until_ns = later(m_.now, of.config.boot_timeout_ns);
+    slot.capacity = usual_capacity(pool);
+    slot.wanted = least;
     m_.slots[slot.id] = slot;
     core::Decision& made = tell(DecisionKind::kCreate, m_.types.at(place).session);
     made.pool = pool;
     made.id = slot.id;
     made.slot_number = slot.number;
     made.type = place;
+    made.value = width;
+    made.resources_begin = static_cast<uint32_t>(decided_costs_.size());
+    made.resources_count = static_cast<uint32_t>(least.size());
+    decided_costs_.insert(decided_costs_.end(), least.begin(), least.end());
     return true;
 }
 
@@ -234,14 +241,15 @@ void NaiveCore::create_spare(uint32_t pool) {
         const bool too_few = workers(pool) < config.workers_min ||
                              unallocated(pool) < locked_units(pool) + config.spare;
         const bool is_below = limit == 0 || running_units(pool) + unallocated(pool) < limit;
-        if (!too_few || !is_below || !create(pool)) return;
+        if (!too_few || !is_below || !create(pool, smallest_order(pool))) return;
     }
 }
 
 // S1.37: of an order, drained, and nothing holds it.
 bool NaiveCore::is_to_stop(const Slot& slot) {
     const bool is_held = slot.is == SlotIs::kReserved || slot.is == SlotIs::kKept ||
-                         slot.is == SlotIs::kLeased || slot.holder_is_killed;
+                         slot.is == SlotIs::kLeased || slot.is == SlotIs::kShared ||
+                         slot.holder_is_killed;
     return slot.order == OrderState::kAnnounced && slot.is_drained && !is_held;
 }
 
@@ -302,16 +310,23 @@ void NaiveCore::tell_stops(uint32_t pool) {
 bool NaiveCore::provision(uint32_t pool) {
     std::vector<uint64_t> locked = in_line(pool, true);
     adapt_limit(pool);
-    if (!is_draining(pool)) {
-        create_missing(pool);
-        if (!unlock_over_quota(pool)) {
-            const bool is_over = lock_queued(pool);
-            // One of several units may have met the quota with its first workers.
-            if (!unlock_over_quota(pool) && !is_over) create_spare(pool);
+    if (!m_.pools.at(pool).vector.empty()) {
+        // "Where that stopped one, orders are looked at again."
+        bool has_stopped = true;
+        while (has_stopped)
+            has_stopped = order_and_stop(pool);
+    } else {
+        if (!is_draining(pool)) {
+            create_missing(pool);
+            if (!unlock_over_quota(pool)) {
+                const bool is_over = lock_queued(pool);
+                // One of several units may have met the quota with its first workers.
+                if (!unlock_over_quota(pool) && !is_over) create_spare(pool);
+            }
         }
+        adapt_limit(pool);  // "The same again behind step 5."
+        stop_idle(pool);
     }
-    adapt_limit(pool);  // "The same again behind step 5."
-    stop_idle(pool);
     tell_stops(pool);
     std::vector<uint64_t> locked_now = in_line(pool, true);
     std::sort(locked.begin(), locked.end());
@@ -325,8 +340,10 @@ std::vector<TimeNs> NaiveCore::provision_instants() const {
         if (!is_elastic(pool)) continue;
         const Elastic& elastic = m_.pools[pool].elastic;
         const core::PoolConfig& config = m_.pools[pool].config;
-        instants.insert(
-            {elastic.quota_until_ns, elastic.throttle_until_ns, elastic.everything_until_ns});
+        instants.insert({elastic.quota_until_ns,
+                         elastic.throttle_until_ns,
+                         elastic.everything_until_ns,
+                         elastic.gather_until_ns});
         if (elastic.overload_ns != shm::kNever)
             instants.insert(later(later(elastic.overload_ns, config.quiet_ns), 1));
     }

@@ -57,7 +57,9 @@ Fields fields_of(const shm::ElasticRow& row, TimeNs now) {
             {"everything_until_ns", to_come(row.everything_until_ns, now)},
             {"overload_ns", row.overload_ns},
             {"overloaded", row.overloaded},
-            {"headroom_told", row.headroom_told}};
+            {"headroom_told", row.headroom_told},
+            {"gathered", row.gathered},
+            {"gather_until_ns", to_come(row.gather_until_ns, now)}};
 }
 
 Fields fields_of(const Elastic& elastic, uint64_t ordered, TimeNs now) {
@@ -70,7 +72,9 @@ Fields fields_of(const Elastic& elastic, uint64_t ordered, TimeNs now) {
             {"everything_until_ns", to_come(elastic.everything_until_ns, now)},
             {"overload_ns", elastic.overload_ns},
             {"overloaded", elastic.is_overload_new},
-            {"headroom_told", static_cast<uint64_t>(elastic.headroom_told)}};
+            {"headroom_told", static_cast<uint64_t>(elastic.headroom_told)},
+            {"gathered", elastic.gathered},
+            {"gather_until_ns", to_come(elastic.gather_until_ns, now)}};
 }
 
 Fields fields_of(const core::Core& core, uint32_t place, uint32_t session, TimeNs now) {

@@ -127,8 +127,10 @@ void NaiveCore::slot_count_fell(uint32_t pool) {
 // "0: none since a lease ended."
 void NaiveCore::use_ended(const Lease& lease) {
     for (const uint64_t id : lease.slots) {
-        const auto slot = m_.slots.find(id);
-        if (slot == m_.slots.end() || slot->second.type == shm::kNoRow) continue;
+        const auto its = m_.slots.find(id);
+        if (its == m_.slots.end()) continue;
+        const auto slot = m_.slots.find(its->second.part_of.value_or(id));
+        if (slot->second.type == shm::kNoRow) continue;
         m_.types.at(slot->second.type).backoff_ns = 0;
         m_.types.at(slot->second.type).failed_until_ns = 0;
     }

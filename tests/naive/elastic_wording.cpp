@@ -57,6 +57,7 @@ std::string words_of_elastic(const core::PoolConfig& config) {
     words += given("quota_error", config.quota_error_ns, shm::kNever);
     words += given("capacity_error", config.capacity_error_ns, shm::kNever);
     words += given("idle_timeout", config.idle_timeout_ns, shm::kNever);
+    words += given("gather", config.gather_ns, 50'000'000);
     return words + given("boot_timeout", config.boot_timeout_ns, shm::kNever);
 }
 

@@ -42,6 +42,7 @@ struct PoolSpec {
     std::string required_label;
     core::PoolConfig config;  // without its views
     std::vector<core::Amount> vector;
+    std::vector<core::Amount> create_min;
 };
 
 // What a claim, a report or a change says to a pool ordered by account, with its own strings.

@@ -199,6 +199,17 @@ void choose_elastic(Dice& dice, core::PoolConfig& config) {
     if (dice.percent(80)) config.when_busy = WhenBusy::kWait;
 }
 
+// Workers of their own size: mostly a while is waited for claims.
+void choose_sizes(Dice& dice, PoolSpec& pool) {
+    pool.config.gather_ns = dice.one_of<uint64_t>({0, 2, 5, 5, 30});
+    pool.create_min.clear();
+    for (const core::Amount& amount : pool.vector) {
+        const auto most = static_cast<uint64_t>(amount.amount) + 2;
+        if (dice.percent(35))
+            pool.create_min.push_back({amount.name, static_cast<int64_t>(dice.below(most))});
+    }
+}
+
 void choose_elastic_frequencies(Dice& dice, Character& character) {
     character.elastic = true;
     character.large = false;
@@ -231,7 +242,9 @@ void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>&
         const bool counted = pool.config.kind == shm::PoolKind::kCounted;
         if (character.elastic && !counted && dice.percent(90)) {
             choose_elastic(dice, pool.config);
-            pool.vector.clear();
+            if (pool.config.expiry == shm::ExpiryMode::kLazy || dice.percent(50))
+                pool.vector.clear();
+            choose_sizes(dice, pool);
         }
         pool.name = "pool" + std::to_string(i);
         pools.push_back(pool);
@@ -276,6 +289,7 @@ PoolSpec changed_pool(Dice& dice, const Character& character, const PoolSpec& po
     const uint32_t resized = old.slots + static_cast<uint32_t>(dice.below(3)) - 1;
     other.config.slots = counted ? std::max(1U, resized) : 0;
     other.vector = pool.vector;
+    if (pool.config.workers_max != 0) choose_sizes(dice, other);
     other.config.payload_max = old.payload_max;
     other.config.answer_max = old.answer_max;
     other.config.attributes_max = old.attributes_max;

@@ -129,6 +129,7 @@ void Writer::announce_for_order() {
     if (dice_.percent(85)) step.labels.emplace_back("gpu");
     if (dice_.percent(10)) step.type_name = any_type();
     if (dice_.percent(3)) step.attributes_size = 10'000;
+    announce_vector(step);
     put_announcement(step);
 }
 

@@ -399,6 +399,8 @@ bool Lockstep::disagree(size_t step, const std::string& what) {
 void Coverage::count(const DecisionLine& line) {
     std::string key = name_of(line.kind);
     if (line.may_park) key += " may-park";
+    const bool is_wide = line.kind == core::DecisionKind::kCreate && line.value != 0;
+    if (is_wide) key += " wide";
     if (line.kind == core::DecisionKind::kEnd) key += std::string(" ") + name_of(line.outcome);
     if (line.kind == core::DecisionKind::kEnd || line.kind == core::DecisionKind::kResult ||
         line.kind == core::DecisionKind::kLeaseEnd) {

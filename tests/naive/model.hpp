@@ -88,6 +88,7 @@ struct Slot {
     shm::OrderState order = shm::OrderState::kNone;
     uint32_t type = shm::kNoRow;  // its place among types
     TimeNs boot_until_ns = shm::kNever;
+    Vector wanted;      // ordered: what its worker is to have at least
     uint64_t stop_place = 0;  // to be stopped: counts how often slots have become so, from 1
     bool is_stop_told = false;
 };
@@ -218,6 +219,8 @@ struct Elastic {
     TimeNs throttle_until_ns = 0;
     TimeNs everything_until_ns = 0;
     int64_t headroom_told = 0;
+    uint64_t gathered = 0;  // the newest claim that was seen to wait
+    TimeNs gather_until_ns = 0;
 };
 
 struct Pool {
@@ -225,6 +228,7 @@ struct Pool {
     std::string required_label;
     core::PoolConfig config;  // its views are not to be used: the two strings above are
     std::vector<std::pair<std::string, uint64_t>> vector;  // of each of its slots
+    Vector create_min;
     bool is_leaving = false;  // takes no claims, and is deleted when it is unused
     uint32_t number_next = 0;
     uint64_t fence_next = 1;

@@ -296,7 +296,7 @@ class NaiveCore {
     [[nodiscard]] std::vector<uint64_t> in_line(uint32_t pool, bool locked) const;
     [[nodiscard]] std::vector<uint32_t> types_by_cost(uint32_t pool) const;
     [[nodiscard]] uint32_t cheapest(uint32_t pool) const;
-    bool create(uint32_t pool);
+    bool create(uint32_t pool, const Vector& least = {}, uint64_t width = 0);
     void create_missing(uint32_t pool);
     bool unlock_over_quota(uint32_t pool);
     bool lock_queued(uint32_t pool);
@@ -308,6 +308,25 @@ class NaiveCore {
     void tell_stops(uint32_t pool);
     void tell_stops_again(uint32_t type);
     bool time_changes(TimeNs at) const;
+
+    // elastic pools whose slots have resources
+    struct Task {
+        uint64_t size = 0;
+        uint64_t number = 0;
+        bool is_whole = false;
+        Vector least;
+    };
+    struct Box {
+        bool is_untouched = true;
+        uint64_t parts = UINT64_MAX;
+        Vector left;
+    };
+    void order_for_tasks(uint32_t pool);
+    bool order_and_stop(uint32_t pool);
+    [[nodiscard]] std::vector<Task> tasks_of(uint32_t pool) const;
+    [[nodiscard]] std::map<uint32_t, Box> workers_of(uint32_t pool) const;
+    static bool put_into(Box& box, const Task& task);
+    [[nodiscard]] Vector smallest_order(uint32_t pool) const;
 
     // preemption
     void preempt_at(Pass& pass, uint8_t at);

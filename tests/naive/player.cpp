@@ -181,6 +181,7 @@ void Player<CoreType>::set_pool(const Step& step) {
     config.name = spec.name;
     config.required_label = spec.required_label;
     config.vector = spec.vector;
+    config.create_min = spec.create_min;
     std::string why;
     const uint32_t row = core_.set_pool(config, &why);
     pool_was_set_ = row != shm::kNoRow;
@@ -423,6 +424,10 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             line.pool = pool_label(decision.pool);
             break;
         case DecisionKind::kCreate:
+            line.value = decision.value;
+            for (const int64_t amount : core_.decided_amounts(decision))
+                line.resources.push_back(amount);
+            [[fallthrough]];
         case DecisionKind::kStop:
             line.session = session_label(decision.session);
             line.type = type_name(core_, decision.type);

@@ -15,6 +15,7 @@ void Player<CoreType>::change_pool(const Step& step) {
     config.name = step.change.name;
     config.required_label = step.change.required_label;
     config.vector = step.change.vector;
+    config.create_min = step.change.create_min;
     std::string why;
     const uint32_t row = core_.set_pool(config, &why);
     const bool accepted = row != shm::kNoRow;

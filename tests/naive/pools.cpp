@@ -89,6 +89,7 @@ uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*
         m_.pools[row].elastic.limit = first_limit(config);
     }
     m_.pools[row].config = config;
+    m_.pools[row].create_min = *vector_of(row, config.create_min);
     m_.pools[row].required_label = config.required_label;
     m_.pools[row].is_leaving = false;
     shrink_pool(row);

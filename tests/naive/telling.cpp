@@ -14,7 +14,8 @@ std::span<const core::DecidedSlot> NaiveCore::decided_slots(const Decision& deci
 
 std::span<const int64_t> NaiveCore::decided_amounts(const Decision& decision) const {
     const std::span<const int64_t> all(decided_costs_);
-    if (decision.kind == DecisionKind::kGrant || decision.kind == DecisionKind::kAssign) {
+    if (decision.kind == DecisionKind::kGrant || decision.kind == DecisionKind::kAssign ||
+        decision.kind == DecisionKind::kCreate) {
         return all.subspan(decision.resources_begin, decision.resources_count);
     }
     return all.subspan(decision.slots_begin, decision.slots_count);

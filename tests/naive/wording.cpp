@@ -440,6 +440,7 @@ std::string to_string(const PoolSpec& pool) {
     line.add("required", pool.required_label, "").add("quantum", config.quantum_ns, 0);
     if (config.park) line.say("park");
     say_amounts(line, pool.vector);
+    if (!pool.create_min.empty()) say_amounts(line.say("create_min"), pool.create_min);
     if (config.release_is_ready) line.say("release_is_ready");
     if (config.expiry == shm::ExpiryMode::kStrict) line.say("strict");
     if (config.expiry == shm::ExpiryMode::kLazy) line.say("lazy");

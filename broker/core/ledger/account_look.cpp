@@ -6,7 +6,8 @@ namespace dibs::core {
 
 std::span<const int64_t> Core::decided_amounts(const Decision& decision) const {
     const std::span<const int64_t> all{parts_->decided_amounts};
-    if (decision.kind == DecisionKind::kGrant || decision.kind == DecisionKind::kAssign) {
+    if (decision.kind == DecisionKind::kGrant || decision.kind == DecisionKind::kAssign ||
+        decision.kind == DecisionKind::kCreate) {
         return all.subspan(decision.resources_begin, decision.resources_count);
     }
     assert(decision.slots_begin + shm::kClasses <= parts_->decided_amounts.size());

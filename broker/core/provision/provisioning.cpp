@@ -69,15 +69,20 @@ bool Provisioning::provision(uint32_t pool) {
     if (!is_elastic(pool)) return true;
     passed.add(pool);
     adapt_limit(pool);
-    if (!pools().draining(pool)) {
-        const bool done = has_resources(state.pools[pool])
-                              ? gather(pool)
-                              : make_missing(pool) && unlock_over_quota(pool) &&
-                                    lock_queued(pool) && unlock_over_quota(pool);
-        if (!done || !keep_spare(pool)) return false;
-        adapt_limit(pool);  // there may be as many workers as there can be, now
-    }
-    if (!stop_idle(pool) || !tell_stops(pool)) return false;
+    const bool has_sizes = has_resources(state.pools[pool]);
+    uint32_t drained = 0;
+    do {  // a worker that none could use, and that is stopped, leaves room for another one
+        drained = state.pools[pool].drained;
+        if (!pools().draining(pool)) {
+            const bool done = has_sizes ? gather(pool)
+                                        : make_missing(pool) && unlock_over_quota(pool) &&
+                                              lock_queued(pool) && unlock_over_quota(pool);
+            if (!done || !keep_spare(pool)) return false;
+            adapt_limit(pool);  // there may be as many workers as there can be, now
+        }
+        if (!stop_idle(pool)) return false;
+    } while (has_sizes && state.pools[pool].drained != drained);
+    if (!tell_stops(pool)) return false;
     set_due(pool);
     return true;
 }
