@@ -115,6 +115,7 @@ void Provisioning::use_ends(uint32_t lease) {
         shm::TypeRow& row = edit().row(state.types[type], 1);
         put(row.backoff_ns, 0);
         put(row.failed_until_ns, 0);
+        turn().dirty.add(row.pool);  // its slot may stay as it is
     }
 }
 
