@@ -282,6 +282,12 @@ int dibs_close(dibs_session* session) {
     for (const int descriptor : descriptors) {
         close(descriptor);
     }
+    while (session->assignments.count != 0) {
+        const dibs::shm::Completion left = session->assignments.pop();
+        const bool is_order = left.kind == dibs::shm::CompletionKind::kCreate;
+        if (is_order) free(reinterpret_cast<void*>(left.user_data));
+    }
+    free(session->order_sizes);
     munmap(session->private_memory, session->private_size);
     return code;
 }

@@ -2,6 +2,7 @@
 // provisioner's: its role, and answers to orders.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "clientlib/order.hpp"
@@ -121,22 +122,31 @@ bool read_part(const char* texts, size_t size, dibs_assignment& out) {
 }
 
 // Of a provisioner.
-void describe_order(Session& session, const shm::Completion& completion, dibs_assignment& out) {
+int describe_order(Session& session, const shm::Completion& completion, dibs_assignment& out) {
     out.kind = completion.kind == shm::CompletionKind::kCreate ? DIBS_CREATE : DIBS_STOP;
     out.number = static_cast<uint32_t>(completion.value);
     out.slot = completion.id;
     out.worker_tag = completion.user_data;
-    if (out.kind == DIBS_STOP) return;
+    if (out.kind == DIBS_STOP) return DIBS_OK;
+    out.worker_tag = completion.tag;
+    out.width = static_cast<uint32_t>(completion.value >> 32);
     write_order({completion.id, {completion.fence, completion.claim}}, session.order_text);
     out.body = session.order_text;
     out.body_size = kOrderText;
+    free(session.order_sizes);
+    session.order_sizes = reinterpret_cast<char*>(completion.user_data);  // Session::accept
+    if (completion.data == shm::kNoRow) return DIBS_OK;
+    if (session.order_sizes != nullptr && read_part(session.order_sizes, completion.holder, out)) {
+        return DIBS_OK;
+    }
+    out.resource_count = 0;
+    return DIBS_EPAYLOAD;
 }
 
 int describe(Session& session, const shm::Completion& completion, dibs_assignment& out) {
     out = {};
     if (completion.kind >= shm::CompletionKind::kCreate) {
-        describe_order(session, completion, out);
-        return DIBS_OK;
+        return describe_order(session, completion, out);
     }
     const bool notice = completion.kind == shm::CompletionKind::kNotice;
     out.kind = completion.kind == shm::CompletionKind::kAssign ? DIBS_ASSIGN
@@ -206,8 +216,8 @@ int dibs_next_assignment(dibs_session* session, int64_t timeout_ns, dibs_assignm
         }
         const int described = describe(*session, session->assignments.pop(), *assignment);
         // Unread when its slot was withdrawn: the room may be another slot's by now.
-        const bool is_gone =
-            assignment->resource_count == 0 && session->offered(assignment->slot) == nullptr;
+        const bool is_gone = assignment->kind != DIBS_CREATE && assignment->resource_count == 0 &&
+                             session->offered(assignment->slot) == nullptr;
         if (described == DIBS_EPAYLOAD && is_gone) continue;
         return described;
     }

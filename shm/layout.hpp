@@ -936,9 +936,9 @@ struct alignas(64) CompletionEntry {
                       // held by another: how long, in ns
     uint64_t claim;   // the claim's number (arrival)
     uint32_t data;    // offset in the payload area of DOWN; kNoRow = none
-    uint32_t holder;  // uid of the holder of what was wanted; data size for kAssign (then behind it
-                      // `tag` bytes: what its part has); granted: the preferred labels that every
-                      // slot has, a bit each
+    uint32_t holder;  // uid of the holder of what was wanted; data size for kCreate, and kAssign
+                      // (then behind it `tag` bytes: what its part has); granted: the preferred
+                      // labels that every slot has, a bit each
 };
 static_assert(sizeof(CompletionEntry) == 64);
 

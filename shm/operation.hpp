@@ -45,7 +45,8 @@
 //   kRevoke           slot          round  slot's number
 //   kNotice           slot          round  ns that are left   its number   slot's
 //                                                                          number
-//   kCreate           order         token  slot's number      token
+//   kCreate           order         token  slot's number,     token      sizes   size of sizes
+//                                          width
 //   kStop             order                slot's number
 //
 // holder = kNoRow: there is none to name. "first claim": of a duplicate, whose holder it names.

@@ -53,6 +53,10 @@ core::PoolConfig PoolSettings::view() {
     for (const auto& [resource, amount] : resources)
         resource_views.push_back({resource, amount});
     config.vector = resource_views;
+    create_min_views.clear();
+    for (const auto& [resource, amount] : create_min)
+        create_min_views.push_back({resource, amount});
+    config.create_min = create_min_views;
     return config;
 }
 

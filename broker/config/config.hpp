@@ -88,6 +88,8 @@ struct PoolSettings {
     std::vector<std::string_view> slot_attribute_views;
     std::vector<std::pair<std::string, int64_t>> resources;  // of each slot
     std::vector<core::Amount> resource_views;
+    std::vector<std::pair<std::string, int64_t>> create_min;
+    std::vector<core::Amount> create_min_views;
     core::PoolConfig values;  // everything but the views
 
     [[nodiscard]] core::PoolConfig view();

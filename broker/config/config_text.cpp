@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "broker/config/config_account.hpp"
+#include "broker/config/config_amounts.hpp"
 #include "broker/config/config_section.hpp"
 #include "broker/config/config_sets.hpp"
 #include "broker/config/config_types.hpp"
@@ -37,57 +38,6 @@ void read_quantum(Section& section, core::PoolConfig& values) {
         section.forbid("quantum",
                        strict ? "in a pool with strict expiry no lease is parked"
                               : "in a pool ordered by account no lease is parked");
-    }
-}
-
-// What each slot has, of which claims may want a part.
-void read_resources(Section& section, PoolSettings& pool, Mistakes& mistakes) {
-    const toml::node* node = section.find("resources");
-    if (node == nullptr) return;
-    const toml::table* table = node->as_table();
-    if (table == nullptr) return section.mistake("resources", "must be a table, NAME = amount");
-    uint32_t bytes = 0;  // of a grant's attributes: what it has of each
-    for (const auto& [key, amount] : *table) {
-        const std::string name{key.str()};
-        const std::string what = "resources." + name + ": ";
-        const auto text = amount.value_exact<std::string>();
-        if (text ? !parse_size(*text) : !amount.is_integer()) {
-            mistakes.add(amount, what + "must be a whole number, or a size such as \"80GiB\"");
-            continue;
-        }
-        const uint64_t most = text ? parse_size(*text).value_or(0)
-                                   : static_cast<uint64_t>(amount.value_or(int64_t{0}));
-        if (most == 0 || most > shm::kAmountMax) {  // what is negative is large, too
-            mistakes.add(amount, what + "must be from 1 to 2^53");
-            continue;
-        }
-        if (!core::is_resource_name(name)) {
-            mistakes.add(amount, what + "a name has 1 to 31 letters, digits, '_', '-' and '.'");
-        }
-        pool.resources.emplace_back(name, static_cast<int64_t>(most));
-        bytes += static_cast<uint32_t>(sizeof "resource." - 1 + name.size() +
-                                       sizeof "=9007199254740992");
-    }
-    if (table->empty() || table->size() > shm::kResourcesMax) {
-        section.mistake("resources", "a slot has 1 to " + std::to_string(shm::kResourcesMax));
-    }
-    if (pool.values.order == shm::PoolOrder::kAccount) {
-        section.forbid("resources", "slots of a pool ordered by account have none");
-    }
-    if (section.has("quantum") && pool.values.quantum_ns != 0) {
-        section.mistake("quantum", "no lease of a pool with resources is parked");
-    }
-    pool.values.quantum_ns = 0;
-    if (!section.has("attributes_max")) {
-        pool.values.attributes_max += bytes;
-    } else {
-        size_t longest = 0;
-        for (const std::string& attributes : pool.slot_attributes)
-            longest = std::max(longest, attributes.size());
-        if (pool.values.attributes_max >= longest + bytes) return;
-        section.mistake("attributes_max",
-                        "a grant's attributes take " + std::to_string(longest + bytes) +
-                            " bytes with what it has of each resource");
     }
 }
 
@@ -129,6 +79,7 @@ void read_worker(Section& section, PoolSettings& pool, Mistakes& mistakes) {
     read_worker_keys(section, pool);
     read_elastic(section, pool.values, kManyRows);
     read_resources(section, pool, mistakes);
+    read_create_min(section, pool, mistakes);
     if (section.has("resources") && pool.values.expiry == shm::ExpiryMode::kLazy) {
         section.mistake("resources",
                         "parts of workers' slots are not collected: expiry is not lazy");

@@ -27,7 +27,9 @@ inline constexpr const char* kElasticKeys[] = {"workers_max",
                                                "quota_estimate",
                                                "quota_retry",
                                                "capacity_retry",
-                                               "overload_quiet"};
+                                               "overload_quiet",
+                                               "gather",
+                                               "create_min"};
 
 // What a worker pool says of its size. Without workers_max it has what its workers announce.
 inline void read_elastic(Section& section, core::PoolConfig& values, uint32_t most) {
@@ -57,8 +59,9 @@ inline void read_elastic(Section& section, core::PoolConfig& values, uint32_t mo
                         "are served as they come");
     }
     if (values.park) section.mistake("park", "no lease of an elastic pool is parked");
-    if (section.has("resources")) {
-        section.mistake("resources", "the workers of an elastic pool are leased as a whole");
+    section.duration("gather", values.gather_ns, 0, 60'000'000'000);
+    for (const char* key : {"gather", "create_min"}) {
+        if (!section.has("resources")) section.forbid(key, "only a pool with resources has it");
     }
 }
 

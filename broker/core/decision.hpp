@@ -39,9 +39,9 @@ enum class DecisionKind : uint8_t {
     kPreempt,  // claim takes the slot of holder_claim, whose run has cost decided_amounts()
     kRefund,   // of that cost to holder_claim's account; is_void: it is gone
     kPulled,   // to a worker that asks: claim (0 = none), and holder_claim, which it is to abort
-    kCreate,   // to a provisioner: make a worker of the type for this order (id, slot_number), which
-               // has so much at least; value = how many more of that are wanted
-    kStop,     // to a provisioner: stop this worker, which it has made
+    kCreate,  // to a provisioner: make a worker of the type for this order (id, slot_number), which
+              // has so much at least; value = how many more of that are wanted
+    kStop,    // to a provisioner: stop this worker, which it has made
 };
 
 struct Decision {
@@ -65,7 +65,8 @@ struct Decision {
     // Place in Core::decided_slots(), or of costs; kAnswer: index in the grant.
     uint32_t slots_begin = 0;
     uint32_t slots_count = 0;
-    // Of a grant, an assignment or an order, places in Core::decided_amounts(); count 0: whole slots.
+    // Of a grant, an assignment or an order, places in Core::decided_amounts(); count 0: whole
+    // slots.
     uint32_t resources_begin = 0;
     uint32_t resources_count = 0;
     uint32_t room = shm::kNoRow;

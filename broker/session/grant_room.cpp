@@ -56,15 +56,20 @@ void write_grant(const core::Core& core,
     }
 }
 
+std::string amount_texts(const core::Core& core, const core::Decision& told) {
+    std::string texts;
+    size_t at = 0;
+    const auto amounts = core.decided_amounts(told);
+    for (const core::Resource& resource : core.resources(told.pool))
+        texts += resource.name + "=" + std::to_string(amounts[at++]) + '\0';
+    return texts;
+}
+
 uint16_t write_amounts(const core::Core& core,
                        const core::Decision& assigned,
                        Session& session,
                        uint64_t place) {
-    std::string texts;
-    size_t at = 0;
-    const auto amounts = core.decided_amounts(assigned);
-    for (const core::Resource& resource : core.resources(assigned.pool))
-        texts += resource.name + "=" + std::to_string(amounts[at++]) + '\0';
+    const std::string texts = amount_texts(core, assigned);
     std::memcpy(session.payload + place, texts.data(), texts.size());
     return static_cast<uint16_t>(texts.size());
 }

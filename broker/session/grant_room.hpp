@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "broker/core/core.hpp"
 #include "broker/session/session.hpp"
@@ -40,7 +41,11 @@ void write_grant(const core::Core& core,
                  std::span<const core::DecidedSlot> slots,
                  bool counted);
 
-// What an assigned part has of each resource, into the payload area from `place` on; returns the
+// What an assigned part has of each resource, or an ordered worker is to have: texts, each ended by
+// a zero byte.
+std::string amount_texts(const core::Core& core, const core::Decision& told);
+
+// The same of an assigned part, into the payload area from `place` on; returns the
 // size.
 uint16_t write_amounts(const core::Core& core,
                        const core::Decision& assigned,

@@ -216,7 +216,9 @@ void Adoption::restore_unread(Session& session) {
         if (entry.data == shm::kNoRow) continue;
         const uint32_t first = entry.data / static_cast<uint32_t>(shm::kLineSize);
         uint32_t lines = 0;
-        if (entry.kind == shm::CompletionKind::kAssign) lines = room_lines(entry.holder);
+        const bool is_order = entry.kind == shm::CompletionKind::kCreate;
+        if (is_order || entry.kind == shm::CompletionKind::kAssign)
+            lines = room_lines(entry.holder);
         if (entry.kind == shm::CompletionKind::kClaim && first < session.rooms.lines()) {
             const auto* head = reinterpret_cast<const shm::GrantHead*>(
                 session.payload + size_t{first} * shm::kLineSize);

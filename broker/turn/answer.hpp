@@ -42,6 +42,7 @@ class Answers {
     void assign(const core::Decision& decision);
     void revoke(const core::Decision& decision);
     void order(const core::Decision& decision);
+    void order_of_size(const core::Decision& decision, Session& session, shm::Completion& entry);
     void worker_answer(const core::Decision& decision);
     void write_grant(Session& session, const TagRoom& room, const core::Decision& decision);
     void tell_lease(Session* session, const core::Decision& decision, shm::Completion& entry);

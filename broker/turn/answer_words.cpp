@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "broker/core/look.hpp"
 #include "broker/session/grant_room.hpp"
@@ -90,8 +91,23 @@ void Answers::order(const Decision& decision) {
         core_.keep_token(decision.id, token, session->peer.uid);
         std::memcpy(&entry.fence, token.data(), sizeof entry.fence);
         std::memcpy(&entry.claim, token.data() + sizeof entry.fence, sizeof entry.claim);
+        if (decision.resources_count != 0) return order_of_size(decision, *session, entry);
     }
     complete(session, entry);
+}
+
+// What its worker is to have lies in a room that is free again once the client has taken it in.
+void Answers::order_of_size(const Decision& decision, Session& session, Completion& entry) {
+    const std::string texts = amount_texts(core_, decision);
+    const uint32_t lines = room_lines(texts.size());
+    const uint32_t first = session.take_room(lines);
+    if (first == shm::kNoRow) return sessions_.end(&session, shm::Reason::kNoRoom);
+    entry.data = first * static_cast<uint32_t>(shm::kLineSize);
+    entry.holder = static_cast<uint32_t>(texts.size());
+    entry.value |= decision.value << 32U;
+    std::memcpy(session.payload + entry.data, texts.data(), texts.size());
+    complete(&session, entry);
+    session.free_room(first, lines, session.completion_tail);
 }
 
 }  // namespace dibs

@@ -24,7 +24,8 @@ void Writer::want_part(Step& step) {
         if (dice_.percent(90)) step.least.push_back({name, least});
         if (has_most) step.most.push_back({name, least + more});
     }
-    if (character_.elastic && !step.least.empty() && dice_.percent(4)) step.least.back().amount += 9;
+    if (character_.elastic && !step.least.empty() && dice_.percent(4))
+        step.least.back().amount += 9;
     if (dice_.percent(2)) step.least.push_back({"gpu", 1});
     if (dice_.percent(2)) step.least.push_back({"cpu", dice_.one_of<int64_t>({-1, 1, 9})});
     if (dice_.percent(1)) step.most.push_back({"cpu", 1});

@@ -88,7 +88,7 @@ struct Slot {
     shm::OrderState order = shm::OrderState::kNone;
     uint32_t type = shm::kNoRow;  // its place among types
     TimeNs boot_until_ns = shm::kNever;
-    Vector wanted;      // ordered: what its worker is to have at least
+    Vector wanted;            // ordered: what its worker is to have at least
     uint64_t stop_place = 0;  // to be stopped: counts how often slots have become so, from 1
     bool is_stop_told = false;
 };

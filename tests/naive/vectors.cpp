@@ -44,8 +44,8 @@ Reason NaiveCore::vector_refusal(const core::Claim& claim, uint64_t* resource) c
         if (!claim.most.empty() && (*least)[at] > (*most)[at]) return Reason::kVector;
     }
     // What workers will announce nobody knows. S3.30: what fits no shape that may be ordered fails.
-    const bool is_known = is_elastic(claim.pool) ||
-                          m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted;
+    const bool is_known =
+        is_elastic(claim.pool) || m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted;
     for (size_t at = 0; is_known && at < resources.size(); ++at) {
         if ((*least)[at] <= resources[at].second) continue;
         if (claim.offer != 0) return Reason::kOfferExpired;

@@ -158,8 +158,8 @@ Reason Vectors::refusal(const Claim& command, uint64_t* resource) const {
     Vector most;
     if (!read_both(command, &least, &most)) return Reason::kVector;
     // What workers will announce nobody knows; what may be ordered is known.
-    const bool is_known = pool.kind == shm::PoolKind::kCounted ||
-                          provisioning().is_elastic(command.pool);
+    const bool is_known =
+        pool.kind == shm::PoolKind::kCounted || provisioning().is_elastic(command.pool);
     for (uint32_t at = 0; is_known && at < pool.resources_count; ++at) {
         if (least[at] <= pool.capacity[at]) continue;
         if (command.offer != 0) return Reason::kOfferExpired;

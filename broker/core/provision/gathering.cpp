@@ -121,7 +121,8 @@ void Provisioning::place_on_workers(uint32_t pool) {
         return left.number < right.number;
     });
     std::erase_if(needs_, [&](const Need& need) {
-        return std::any_of(rooms.begin(), rooms.end(), [&](Room& room) { return take(&room, need); });
+        return std::any_of(
+            rooms.begin(), rooms.end(), [&](Room& room) { return take(&room, need); });
     });
 }
 
@@ -148,9 +149,8 @@ Requirements Provisioning::required(uint32_t pool) const {
 Requirements Provisioning::smallest_order(uint32_t pool) const {
     Requirements found;
     const auto& least = state.elastics[pool].create_min;
-    const bool is_said = std::any_of(std::begin(least), std::end(least), [](uint64_t amount) {
-        return amount != 0;
-    });
+    const bool is_said = std::any_of(
+        std::begin(least), std::end(least), [](uint64_t amount) { return amount != 0; });
     std::copy_n(is_said ? least : state.pools[pool].capacity, found.min.size(), found.min.begin());
     return found;
 }

@@ -27,10 +27,9 @@ bool sound_elastic(const State& state, const shm::ElasticRow& row) {
     if (at >= state.counters->pools) return true;
     if (row.workers_max == 0) return row.ordered == 0;
     const shm::PoolRow& pool = state.pools[at];
-    const bool has_sizes =
-        std::all_of(std::begin(row.create_min), std::end(row.create_min), [](uint64_t amount) {
-            return amount <= shm::kAmountMax;
-        });
+    const bool has_sizes = std::all_of(std::begin(row.create_min),
+                                       std::end(row.create_min),
+                                       [](uint64_t amount) { return amount <= shm::kAmountMax; });
     return pool.state != shm::PoolState::kFree && pool.kind == shm::PoolKind::kWorker &&
            pool.order == shm::PoolOrder::kPriority && has_sizes && row.limit != 0;
 }

@@ -153,8 +153,7 @@ class Crew {
                 for (const auto& hand : hands_)
                     (void)hand->stop_order(order.slot, now_ns);
             } else {
-                waiting_.emplace_back(
-                    order.slot, std::string(static_cast<const char*>(order.body), order.body_size));
+                waiting_.push_back(order_of(order));
             }
         }
         while (!waiting_.empty() && take_order(now_ns))
@@ -168,13 +167,14 @@ class Crew {
 
     // The one that has waited longest. False: it waits on.
     bool take_order(int64_t now_ns) {
-        const auto& [order, text] = waiting_.front();
+        const Order& waiting = waiting_.front();
+        const uint64_t order = waiting.slot;
         const auto hand = std::find_if(
             hands_.begin(), hands_.end(), [](const auto& it) { return it->is_free(); });
         if (is_failing(now_ns)) {
             orders_->answer(order, DIBS_NOT_STARTED);
         } else if (hand != hands_.end()) {
-            (*hand)->take_order(order, text, now_ns);
+            (*hand)->take_order(waiting, now_ns);
             if (!(*hand)->is_free()) orders_->answer(order, DIBS_CREATED);
         } else {
             const bool waits = std::any_of(
@@ -187,8 +187,8 @@ class Crew {
 
     // Orders whose processes will not come: as failed, so that none is made anew for this one.
     void give_up_orders() {
-        for (const auto& waiting : waiting_)
-            orders_->answer(waiting.first, DIBS_NOT_STARTED);
+        for (const Order& waiting : waiting_)
+            orders_->answer(waiting.slot, DIBS_NOT_STARTED);
         waiting_.clear();
         for (const auto& hand : hands_) {
             if (const auto order = hand->unannounced()) orders_->answer(*order, DIBS_NOT_STARTED);
@@ -260,8 +260,8 @@ class Crew {
     shm::Descriptor signals_;
     std::unique_ptr<NotifyFolder> folder_;
     std::vector<std::unique_ptr<Hand>> hands_;
-    std::unique_ptr<Orders> orders_;                        // null: processes run all the time
-    std::deque<std::pair<uint64_t, std::string>> waiting_;  // orders
+    std::unique_ptr<Orders> orders_;  // null: processes run all the time
+    std::deque<Order> waiting_;
     std::vector<Span> spans_;
     std::vector<pollfd> watched_;
     bool happened_ = false;

@@ -144,6 +144,7 @@ void Hand::start(int64_t now_ns) {
     start.variables = {"DIBS_POOL=" + options_.pool.name,
                        "DIBS_WORKER_INDEX=" + std::to_string(index_),
                        "DIBS_WORKER_NAME=" + name_};
+    start.variables.insert(start.variables.end(), order_variables_.begin(), order_variables_.end());
     if (!options_.socket.empty()) start.variables.push_back("DIBS_SOCKET=" + options_.socket);
     if (notify_) {
         notify_->ready();  // what an earlier process said
@@ -334,9 +335,10 @@ void Hand::be_resting(int64_t due_ns) {
     due_ns_ = draining_ || !options_.type.empty() ? INT64_MAX : due_ns;
 }
 
-void Hand::take_order(uint64_t order, const std::string& text, int64_t now_ns) {
-    order_ = order;
-    order_text_ = text;
+void Hand::take_order(const Order& order, int64_t now_ns) {
+    order_ = order.slot;
+    order_text_ = order.text;
+    order_variables_ = order.variables;
     start(now_ns);
 }
 

@@ -44,6 +44,7 @@
 #include "broker/ctl/worker/line_reader.hpp"
 #include "broker/ctl/worker/notify_socket.hpp"
 #include "broker/ctl/worker/options.hpp"
+#include "broker/ctl/worker/orders.hpp"
 #include "broker/ctl/worker/post.hpp"
 #include "broker/ctl/worker/process.hpp"
 
@@ -89,7 +90,7 @@ class Hand {
     [[nodiscard]] bool is_ending() const {
         return state_ == State::kStopping || state_ == State::kEmptying;
     }
-    void take_order(uint64_t order, const std::string& text, int64_t now_ns);
+    void take_order(const Order& order, int64_t now_ns);
     // The order whose process has not been announced yet.
     [[nodiscard]] std::optional<uint64_t> unannounced() const {
         return order_text_.empty() ? std::nullopt : order_;
@@ -176,6 +177,7 @@ class Hand {
     uint64_t failures_ = 0;
     std::optional<uint64_t> order_;  // that its process runs for
     std::string order_text_;         // until it is announced
+    std::vector<std::string> order_variables_;
     std::optional<uint64_t> failed_order_;
     int64_t rests_until_ns_ = 0;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
@@ -42,6 +43,24 @@ std::string why_no_role(int code, const Options& options) {
 }
 
 }  // namespace
+
+// In names of variables what is no letter or digit is '_', and letters are capitals.
+Order order_of(const dibs_assignment& told) {
+    Order order{told.slot, std::string(static_cast<const char*>(told.body), told.body_size), {}};
+    if (told.resource_count == 0) return order;
+    for (size_t i = 0; i < told.resource_count; ++i) {
+        std::string variable = std::string("DIBS_ORDER_") + told.resources[i];
+        for (char& letter : variable) {
+            if (letter == '=') break;
+            letter = std::isalnum(static_cast<unsigned char>(letter)) == 0
+                         ? '_'
+                         : static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+        }
+        order.variables.push_back(variable);
+    }
+    order.variables.push_back("DIBS_ORDER_WIDTH=" + std::to_string(told.width));
+    return order;
+}
 
 Orders::Orders(const Options& options) : options_(options) {
     take_role();

@@ -9,11 +9,20 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "broker/ctl/attachment.hpp"
 #include "broker/ctl/worker/options.hpp"
 
 namespace dibs::ctl::worker {
+
+// A process is to be started for it.
+struct Order {
+    uint64_t slot = 0;
+    std::string text;
+    std::vector<std::string> variables;  // DIBS_ORDER_NAME=amount of what its worker is to have
+};
+Order order_of(const dibs_assignment& told);
 
 class Orders {
   public:

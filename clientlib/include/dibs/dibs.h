@@ -1030,12 +1030,13 @@ typedef struct dibs_assignment {
     size_t prefer_count;
     const char* prefer[DIBS_LABELS_MAX];
     uint32_t provision;
-    uint32_t reserved;
+    uint32_t width;   // DIBS_CREATE: claims for so many more workers of that size wait
     int64_t left_ns;  // DIBS_REVOKING
     // Of a part of a slot: what it has of each resource, "NAME=AMOUNT". Then `slot` is the part's
     // id, which every word about it names, and `number` and worker_tag are its slot's. It is gone
     // when it would be ready; the slot is asked for one part after the other, and serves them side
-    // by side.
+    // by side. Of DIBS_CREATE, where the pool's slots have resources: what its worker is to have at
+    // least, in all.
     size_t resource_count;
     const char* resources[DIBS_RESOURCES_MAX];
 } dibs_assignment;

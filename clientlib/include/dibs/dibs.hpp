@@ -534,7 +534,10 @@ class Assignment {
     }
     // False: its payload cannot be read; refuse it.
     [[nodiscard]] bool is_readable() const { return is_readable_; }
-    // Of a part of a slot: how much it has of a resource of its pool.
+    // An order where claims wait: for so many more workers of that size.
+    [[nodiscard]] std::uint32_t width() const { return raw_.width; }
+    // Of a part of a slot: how much it has of a resource of its pool. Of an order: how much its
+    // worker is to have at least.
     [[nodiscard]] std::optional<const char*> resource(std::string_view name) const {
         for (std::size_t i = 0; i < raw_.resource_count; ++i) {
             const std::string_view text = raw_.resources[i];

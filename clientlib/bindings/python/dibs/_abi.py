@@ -209,7 +209,7 @@ class Assignment(Struct):
                 ("body_size", c_size_t), ("option_count", c_size_t), ("label_count", c_size_t),
                 ("options", Option * OPTIONS_MAX), ("labels", c_char_p * LABELS_MAX),
                 ("prefer_count", c_size_t), ("prefer", c_char_p * LABELS_MAX),
-                ("provision", c_uint32), ("reserved", c_uint32), ("left_ns", c_int64),
+                ("provision", c_uint32), ("width", c_uint32), ("left_ns", c_int64),
                 ("resource_count", c_size_t), ("resources", c_char_p * RESOURCES_MAX)]
 
 

@@ -72,7 +72,10 @@ class Assignment:
         # Of them, those that the slot lacks.
         self.provision = tuple(label for i, label in enumerate(self.prefer)
                                if raw.provision >> i & 1)
-        # Of a part of a slot, what it has: by name, whole numbers.
+        # Of an order: claims for so many more workers of that size wait.
+        self.width = int(raw.width)
+        # Of a part of a slot what it has, of an order what its worker is to have at least: by name,
+        # whole numbers.
         texts = (raw.resources[i].decode() for i in range(raw.resource_count))
         self.resources = {name: int(amount)
                           for name, _, amount in (text.partition("=") for text in texts)}
