@@ -18,7 +18,7 @@ namespace dibs {
 using Amounts = std::vector<std::pair<std::string, int64_t>>;
 
 // NAME = amount each: whole numbers, or sizes.
-inline Amounts read_amounts(Section& section, const std::string& key, Mistakes& mistakes) {
+inline Amounts read_amounts(Section& section, const char* key, Mistakes& mistakes) {
     Amounts amounts;
     const toml::node* node = section.find(key);
     if (node == nullptr) return amounts;
@@ -29,7 +29,7 @@ inline Amounts read_amounts(Section& section, const std::string& key, Mistakes& 
     }
     for (const auto& [its_key, amount] : *table) {
         const std::string name{its_key.str()};
-        const std::string what = key + "." + name + ": ";
+        const std::string what = std::string(key) + "." + name + ": ";
         const auto text = amount.value_exact<std::string>();
         if (text ? !parse_size(*text) : !amount.is_integer()) {
             mistakes.add(amount, what + "must be a whole number, or a size such as \"80GiB\"");

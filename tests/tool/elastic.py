@@ -302,5 +302,36 @@ def broker_dies(place):
     expect_equal(keeper.wait(60), 0)
 
 
+SIZED = ('[[pool]]\nname = "box"\nkind = "worker"\nanswer_max = 4096\nworkers_max = 4\nidle_timeout = "1h"\n'
+         'resources = { memory = "40GiB", "s-m" = 100 }\ncreate_min = { memory = "10GiB" }\n')
+# Each process says what it was made for, and serves two at a time.
+SAY = 'echo "$DIBS_ORDER_MEMORY $DIBS_ORDER_S_M $DIBS_ORDER_WIDTH"; exec sleep 1000'
+
+
+@case("a burst of claims for parts has workers made of the size that is needed, and they serve all")
+def of_size(place):
+    place.start(SIZED)
+    child = place.begin("worker", "box:4", "--type", "box", "--resource", "memory=10GiB", "--parts", "2",
+                        "--lines", "none", "--", "sh", "-c", SAY)
+    expect("provisioner of type" in child.stderr.readline(), "what it says")
+    go = place.folder / "go"
+    calls = [place.begin("exec", "box", "--want", "memory=5GiB", "--", "sh", "-c",
+                         f'while [ ! -e {go} ]; do sleep 0.01; done; echo "$DIBS_ATTR_RESOURCE_MEMORY"')
+             for _ in range(4)]
+    await_slots(place, 4, "leased")
+    expect_equal(len(slots(place, "shared")), 2)
+    # Of 10 GiB, as create_min says; claims came one by one, or together.
+    for _ in range(2):
+        memory, other, width = child.stdout.readline().split()
+        expect_equal((memory, other), (str(10 << 30), "0"))
+        expect(int(width) < 4, width)
+    go.touch()
+    for call in calls:
+        expect_equal((call.wait(60), call.stdout.read()), (0, f"{5 << 30}\n"))
+    code, out, err = place.run("exec", "box", "--want", "memory=41GiB", "--", "true")
+    expect_equal((code, out), (6, ""))
+    expect("memory" in err, err)
+
+
 if __name__ == "__main__":
     main(sys.argv)
