@@ -287,7 +287,7 @@ int dibs_close(dibs_session* session) {
         const bool is_order = left.kind == dibs::shm::CompletionKind::kCreate;
         if (is_order) free(reinterpret_cast<void*>(left.user_data));
     }
-    free(session->order_sizes);
+    free(session->last_order.sizes);
     munmap(session->private_memory, session->private_size);
     return code;
 }

@@ -16,6 +16,16 @@ struct Order {
 
 inline constexpr size_t kOrderText = 49;  // bytes, without the end
 
+// Of the last DIBS_CREATE: its text, and, allocated, what its worker is to have.
+struct LastOrder {
+    char text[kOrderText + 1] = {};
+    char* sizes = nullptr;
+};
+
+struct Session;
+// As the last of the session's assignments an order has come: keeps what its worker is to have.
+void keep_sizes(Session& session);
+
 inline void write_order(const Order& order, char (&text)[kOrderText + 1]) {
     const auto wide = [](uint64_t word) { return static_cast<unsigned long long>(word); };
     std::snprintf(text,

@@ -3,7 +3,6 @@
 // The bytes come from the broker, but a library that is mapped into every program must not crash on
 // any: an entry without a valid tag or answer ends the session.
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdlib>
 #include <cstring>
 
 #include "clientlib/duration.hpp"
@@ -235,22 +234,6 @@ bool accept_result(Session& session, const shm::Completion& completion, dibs_com
     const bool discarded = answer.discarded;
     session.free_answer_row(index);
     return !discarded;
-}
-
-// Of the order that came last: copied, because its room is another one's from now on. The copy's
-// address takes the place of the tag, and the tag that of its own field. Without memory there is
-// none, and the order cannot be read.
-void keep_sizes(Session& session) {
-    Queue<shm::Completion>& queue = session.assignments;
-    shm::Completion& order = queue.items[(queue.first + queue.count - 1) % queue.capacity];
-    order.tag = static_cast<uint16_t>(order.user_data);
-    order.user_data = 0;
-    if (order.data == shm::kNoRow) return;
-    if (uint64_t{order.data} + order.holder > session.sizes.down_payload) return;
-    void* copy = malloc(order.holder);
-    if (copy == nullptr) return;
-    memcpy(copy, session.down_payload + order.data, order.holder);
-    order.user_data = reinterpret_cast<uintptr_t>(copy);
 }
 
 }  // namespace

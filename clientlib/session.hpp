@@ -186,9 +186,8 @@ struct Session {
     uint32_t free_answer = kNone;
     Queue<dibs_completion> stash;
     Queue<shm::Completion> assignments;
-    char order_text[kOrderText + 1] = {};  // of the last DIBS_CREATE
-    char* order_sizes = nullptr;           // likewise: allocated
-    uint64_t* payload_ends = nullptr;      // per submission line: payload_tail after it
+    LastOrder last_order;
+    uint64_t* payload_ends = nullptr;  // per submission line: payload_tail after it
     Offered* slots = nullptr;
     uint32_t slots_max = 0;
     uint32_t slot_count = 0;

@@ -130,13 +130,14 @@ int describe_order(Session& session, const shm::Completion& completion, dibs_ass
     if (out.kind == DIBS_STOP) return DIBS_OK;
     out.worker_tag = completion.tag;
     out.width = static_cast<uint32_t>(completion.value >> 32);
-    write_order({completion.id, {completion.fence, completion.claim}}, session.order_text);
-    out.body = session.order_text;
+    write_order({completion.id, {completion.fence, completion.claim}}, session.last_order.text);
+    out.body = session.last_order.text;
     out.body_size = kOrderText;
-    free(session.order_sizes);
-    session.order_sizes = reinterpret_cast<char*>(completion.user_data);  // Session::accept
+    free(session.last_order.sizes);
+    session.last_order.sizes = reinterpret_cast<char*>(completion.user_data);  // Session::accept
     if (completion.data == shm::kNoRow) return DIBS_OK;
-    if (session.order_sizes != nullptr && read_part(session.order_sizes, completion.holder, out)) {
+    if (session.last_order.sizes != nullptr &&
+        read_part(session.last_order.sizes, completion.holder, out)) {
         return DIBS_OK;
     }
     out.resource_count = 0;
@@ -172,6 +173,22 @@ int describe(Session& session, const shm::Completion& completion, dibs_assignmen
 }
 
 }  // namespace
+
+// Of the order that came last: copied, because its room is another one's from now on. The copy's
+// address takes the place of the tag, and the tag that of its own field. Without memory there is
+// none, and the order cannot be read.
+void keep_sizes(Session& session) {
+    Queue<shm::Completion>& queue = session.assignments;
+    shm::Completion& order = queue.items[(queue.first + queue.count - 1) % queue.capacity];
+    order.tag = static_cast<uint16_t>(order.user_data);
+    order.user_data = 0;
+    if (order.data == shm::kNoRow) return;
+    if (uint64_t{order.data} + order.holder > session.sizes.down_payload) return;
+    void* copy = malloc(order.holder);
+    if (copy == nullptr) return;
+    memcpy(copy, session.down_payload + order.data, order.holder);
+    order.user_data = reinterpret_cast<uintptr_t>(copy);
+}
 }  // namespace dibs::client
 
 using namespace dibs::client;

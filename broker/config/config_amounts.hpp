@@ -1,5 +1,5 @@
-// broker/config/config_amounts.hpp -- reads what a pool's slots have of resources, and the least that
-// is ordered of them, from the configuration file.
+// broker/config/config_amounts.hpp -- reads what a pool's slots have of resources, and the least
+// that is ordered of them, from the configuration file.
 //
 // Included by config_text.cpp alone: TOML is slow to compile.
 // SPDX-License-Identifier: Apache-2.0
