@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import tempfile
+import threading
 
 import dibs
 import pytest
@@ -162,5 +163,40 @@ def test_what_is_no_meta_is_refused():
                                    ("a\0b", "one line without control characters, not")):
                     with pytest.raises(errors.BadPayload, match=f"^meta: {said}"):
                         client.claim("host", terms=dibs.Terms(meta=meta), timeout=5)
+        finally:
+            broker.end()
+
+
+BOX = """
+log_level = "warning"
+[[pool]]
+name = "box"
+kind = "worker"
+workers_max = 4
+resources = { memory = "40GiB", cpu = 8 }
+create_min = { memory = "10GiB" }
+gather = "0ns"
+"""
+
+
+def test_an_order_says_of_which_size_its_worker_is_to_be():
+    with tempfile.TemporaryDirectory(prefix="dibs-python-") as folder:
+        broker = Dibsd(folder, BOX)
+        try:
+            with dibs.connect(broker.socket) as client, dibs.connect(broker.socket) as cloud:
+                with pytest.raises(errors.Unavailable):
+                    client.claim("box", terms=dibs.Terms(least={"memory": "41GiB"}), timeout=5)
+                waiting = threading.Thread(target=lambda: client.claim(
+                    "box", terms=dibs.Terms(least={"memory": "5GiB", "cpu": 2}), timeout=60).release())
+                waiting.start()
+                cloud.provide("box", "box")
+                order = next(iter(cloud.assignments()))
+                assert order.is_order and order.width == 0
+                assert order.resources == {"memory": 10 << 30, "cpu": 2}
+                slot = cloud.announce("box", order=order.order, parts=1, ready=True)
+                part = next(one for one in cloud.assignments() if not one.is_order)
+                assert slot.id == order.slot and part.resources == {"memory": 5 << 30, "cpu": 2}
+                part.confirm(wait=5)
+                waiting.join(60)
         finally:
             broker.end()

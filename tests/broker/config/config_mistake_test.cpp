@@ -69,6 +69,14 @@ INSTANTIATE_TEST_SUITE_P(
                             kPool + "attributes_max = 20\nresources = { memory = 1 }\n",
                             "f:5:18: attributes_max: a grant's attributes take 33 bytes with what "
                             "it has of each resource"},
+                    Mistake{"LeastOrderOfWhatSlotsLack",
+                            kWorkerPool + "workers_max = 1\nresources = { memory = 2 }\n"
+                                          "create_min = { memory = 3 }\n",
+                            "f:6:14: create_min: memory: of resources, and at most so much as they "
+                            "say"},
+                    Mistake{"LeastOrderWithoutResources",
+                            kWorkerPool + "workers_max = 1\ngather = \"1ms\"\n",
+                            "f:5:10: gather: only a pool with resources has it"},
                     Mistake{"ResourcesOfWorkersThatAreCollected",
                             kWorkerPool + "expiry = \"lazy\"\nresources = { memory = 1 }\n",
                             "f:5:13: resources: parts of workers' slots are not collected: expiry "
