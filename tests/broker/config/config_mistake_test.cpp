@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
                             "say"},
                     Mistake{"LeastOrderWithoutResources",
                             kWorkerPool + "workers_max = 1\ngather = \"1ms\"\n",
-                            "f:5:10: gather: only a pool with resources has it"},
+                            "f:5:1: gather: only a pool with resources has it"},
                     Mistake{"ResourcesOfWorkersThatAreCollected",
                             kWorkerPool + "expiry = \"lazy\"\nresources = { memory = 1 }\n",
                             "f:5:13: resources: parts of workers' slots are not collected: expiry "
