@@ -197,7 +197,7 @@ struct alignas(64) SlotRow {
     uint64_t confirmed_ns;  // event time of the last report
     uint64_t modified_ns;   // when a report last changed it
     uint64_t announced_ns;
-    uint64_t boot_until_ns;   // ordered: at it the order has failed; kNever: it waits for ever
+    uint64_t boot_until_ns;   // its start has failed; kNever: not by time, or it has been idle
     uint8_t order_token[16];  // ordered: what its worker hands back
     // line 3
     uint8_t name_size;

@@ -334,7 +334,7 @@ std::vector<TimeNs> NaiveCore::provision_instants() const {
         instants.insert({type.failed_until_ns, type.capacity_until_ns});
     for (const auto& [id, slot] : m_.slots) {
         if (slot.order == OrderState::kNone || !is_elastic(slot.pool)) continue;
-        if (slot.is == SlotIs::kOrdered) instants.insert(slot.boot_until_ns);
+        if (!slot.is_drained) instants.insert(slot.boot_until_ns);
         const TimeNs span_ns = m_.pools.at(slot.pool).config.idle_timeout_ns;
         if (slot.is == SlotIs::kIdle) instants.insert(later(slot.idle_since_ns, span_ns));
     }
@@ -343,8 +343,8 @@ std::vector<TimeNs> NaiveCore::provision_instants() const {
     return sorted;
 }
 
-// Whether a turn at that instant, without any command, tells a provisioner something or locks or
-// unlocks a claim.
+// Whether a turn at that instant, without any command, tells a provisioner something, locks or
+// unlocks a claim, or drains a worker.
 bool NaiveCore::time_changes(TimeNs at) const {
     NaiveCore then = *this;
     then.begin_turn(at);
@@ -358,7 +358,11 @@ bool NaiveCore::time_changes(TimeNs at) const {
         const auto known = then.m_.claims.find(entry.first);
         return known != then.m_.claims.end() && known->second.is_locked != entry.second.is_locked;
     });
-    return tells || locks;
+    const bool drains = std::any_of(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
+        const auto known = then.m_.slots.find(entry.first);
+        return known != then.m_.slots.end() && known->second.is_drained != entry.second.is_drained;
+    });
+    return tells || locks || drains;
 }
 
 }  // namespace dibs::naive

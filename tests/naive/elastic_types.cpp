@@ -180,13 +180,17 @@ void NaiveCore::apply(const Provisioned& answer) {
     }
 }
 
-// 100 ms, doubling to 30 s.
 void NaiveCore::order_failed(uint64_t id) {
-    Type& type = m_.types.at(m_.slots.at(id).type);
+    start_failed(m_.slots.at(id).type);
+    leave(id);
+}
+
+// 100 ms, doubling to 30 s.
+void NaiveCore::start_failed(uint32_t place) {
+    Type& type = m_.types.at(place);
     type.backoff_ns =
         type.backoff_ns == 0 ? kFirstBackoffNs : std::min(2 * type.backoff_ns, kLongestBackoffNs);
     type.failed_until_ns = later(m_.now, type.backoff_ns);
-    leave(id);
 }
 
 // S1.32: n is how many there are without it.
@@ -224,15 +228,24 @@ void NaiveCore::meet_capacity(const Type& of, const Provisioned& answer) {
         m_.pools.at(of.pool).elastic.everything_until_ns = until;
 }
 
-// "At it the order has failed."
+// "It goes on until the order's worker is idle for the first time, or drained. At it the order has
+// failed; a worker that has been announced is drained."
 void NaiveCore::boots_time_out() {
     std::map<std::tuple<TimeNs, uint32_t, uint32_t>, uint64_t> over;
     for (const auto& [id, slot] : m_.slots) {
-        if (slot.is != SlotIs::kOrdered || slot.boot_until_ns > m_.now) continue;
+        if (slot.is_drained || slot.boot_until_ns > m_.now) continue;
         over[{slot.boot_until_ns, slot.pool, slot.number}] = id;
     }
-    for (const auto& [due, id] : over)
-        order_failed(id);
+    for (const auto& [due, id] : over) {
+        Slot& slot = m_.slots.at(id);
+        if (slot.is == SlotIs::kOrdered) {
+            order_failed(id);
+            continue;
+        }
+        slot.boot_until_ns = shm::kNever;
+        start_failed(slot.type);
+        drain_slot(slot, true);
+    }
 }
 
 }  // namespace dibs::naive

@@ -284,6 +284,7 @@ class NaiveCore {
     void meet_quota(uint32_t pool);
     void meet_capacity(const Type& of, const core::Provisioned& answer);
     void boots_time_out();
+    void start_failed(uint32_t type);
 
     // elastic pools: the pass
     bool provision(uint32_t pool);

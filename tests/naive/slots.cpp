@@ -70,6 +70,7 @@ void NaiveCore::become_idle(uint64_t id) {
     slot.is = SlotIs::kIdle;
     slot.idle_place = m_.idle_seen++;
     slot.idle_since_ns = m_.now;
+    slot.boot_until_ns = shm::kNever;
 }
 
 // S0.11: nobody has said of it that it is idle: it is not in the queue until its worker does.
@@ -218,7 +219,6 @@ void NaiveCore::apply(const core::Announce& announce) {
     if (order != nullptr) {
         order->is = SlotIs::kRecovering;
         order->order = shm::OrderState::kAnnounced;
-        order->boot_until_ns = shm::kNever;
         order->session = announce.session;
         order->name = announce.name;
     }

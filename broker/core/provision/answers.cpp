@@ -60,11 +60,25 @@ void Provisioning::apply(const Provisioned& command) {
 }
 
 void Provisioning::order_fails(uint32_t row) {
-    shm::TypeRow& type = edit().row(state.types[state.slots[row].type], 1);
+    start_fails(state.slots[row].type);
+    slots().remove_slot(row);
+}
+
+// S1.38: no worker has come in time, or one that cannot serve: it is to be stopped.
+void Provisioning::boot_times_out(uint32_t row) {
+    const shm::SlotRow& slot = state.slots[row];
+    if (slot.state == SlotState::kOrdered) return order_fails(row);
+    start_fails(slot.type);
+    put(edit().row(slot, 1U << 2U).boot_until_ns, kNever);
+    pools().drain_slot(row, true);
+    slot_changes(row);
+}
+
+void Provisioning::start_fails(uint32_t row) {
+    shm::TypeRow& type = edit().row(state.types[row], 1);
     const TimeNs pause = std::min(type.backoff_ns, kBackoffMaxNs) * 2;
     put(type.backoff_ns, std::clamp(pause, kBackoffNs, kBackoffMaxNs));
     put(type.failed_until_ns, sum_or_never(turn().now_ns, type.backoff_ns));
-    slots().remove_slot(row);
 }
 
 // Until there are fewer workers than now; where there is none, for a time (S1.32).

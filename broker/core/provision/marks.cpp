@@ -31,13 +31,13 @@ uint8_t Provisioning::marks_of(uint32_t row) const {
     uint32_t marks = is_stopped(slot) ? 0 : Mark::kUnallocated;
     if (slot.state == SlotState::kOrdered) {
         if (slot.order == OrderState::kAsked) marks |= Mark::kAsked;
-        if (slot.boot_until_ns != kNever) marks |= Mark::kBoots;
     } else if (slot.order == OrderState::kAnnounced && slot.state == SlotState::kIdle) {
         marks |= Mark::kIdles;
     } else if (slot.order == OrderState::kAnnounced && !is_told(slot) && is_drained(slot) &&
                !is_kept(slot)) {
         marks |= Mark::kStops;
     }
+    if (slot.boot_until_ns != kNever && !is_drained(slot)) marks |= Mark::kBoots;
     return static_cast<uint8_t>(marks);
 }
 
@@ -74,7 +74,9 @@ void Provisioning::slot_enters(uint32_t row, SlotState to) {
         put(edit().row(elastic, 1).quota_below, 0);  // S1.32: there are fewer now
     }
     if (to == SlotState::kIdle) {
-        put(edit().row(state.slots[row], 1U << 2U).idle_since_ns, turn().now_ns);
+        shm::SlotRow& slot = edit().row(state.slots[row], 1U << 2U);
+        put(slot.idle_since_ns, turn().now_ns);
+        put(slot.boot_until_ns, kNever);
     }
     slot_changes(row);
 }

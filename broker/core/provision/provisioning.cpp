@@ -301,7 +301,7 @@ bool Provisioning::run_due_timers() {
         if (turn().full()) return false;
         const Timer timer = due_.first();
         if (timer.kind == TimerKind::kBoot) {
-            order_fails(timer.row);  // S1.38: no worker has come in time
+            boot_times_out(timer.row);
         } else {
             due_.remove(TimerKind::kLook, timer.row);
             turn().dirty.add(timer.row);

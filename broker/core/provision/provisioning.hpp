@@ -27,7 +27,7 @@ namespace Mark {
 inline constexpr uint8_t kRuns = 1;         // a claim or a lease holds it
 inline constexpr uint8_t kUnallocated = 2;  // nothing holds it, and no mark keeps it from a grant
 inline constexpr uint8_t kAsked = 4;        // an order without an answer
-inline constexpr uint8_t kBoots = 8;        // an order with a boot time-out
+inline constexpr uint8_t kBoots = 8;        // of an order, with a boot time-out that goes on
 inline constexpr uint8_t kIdles = 16;       // of an order, and idle
 inline constexpr uint8_t kStops = 32;       // of an order, drained and free: to be stopped
 }  // namespace Mark
@@ -103,6 +103,8 @@ struct Provisioning : Module<Provisioning> {
 
     // answers.cpp
     void order_fails(uint32_t slot);
+    void start_fails(uint32_t type);
+    void boot_times_out(uint32_t slot);
     void meet_quota(uint32_t pool);
     void meet_capacity(uint32_t type, const Provisioned& command);
     void meet_overload(uint32_t pool);
