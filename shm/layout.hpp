@@ -185,7 +185,7 @@ struct alignas(64) SlotRow {
     uint32_t parts_max;          // at a time
     uint32_t type;               // of its worker: row, or kNoRow; elastic pools only
     OrderState order;
-    uint8_t stop_told;  // role of the provisioner that was told to stop its worker; 0: none
+    uint8_t stop_told;  // role of the provisioner that was told to make or stop it; 0: none
     uint8_t reserved0[2];
     uint32_t order_uid;  // of the provisioner that was asked
     uint8_t reserved3[4];

@@ -169,14 +169,20 @@ bool NaiveCore::create(uint32_t pool) {
     slot.is = SlotIs::kOrdered;
     slot.order = OrderState::kAsked;
     slot.type = place;
-    slot.boot_until_ns = later(m_.now, of.config.boot_timeout_ns);
     m_.slots[slot.id] = slot;
-    core::Decision& made = tell(DecisionKind::kCreate, m_.types.at(place).session);
-    made.pool = pool;
+    tell_to_make(m_.slots.at(slot.id));
+    return true;
+}
+
+// A start of its own, whoever was told before.
+void NaiveCore::tell_to_make(Slot& slot) {
+    slot.is_make_told = true;
+    slot.boot_until_ns = later(m_.now, m_.pools.at(slot.pool).config.boot_timeout_ns);
+    core::Decision& made = tell(DecisionKind::kCreate, m_.types.at(slot.type).session);
+    made.pool = slot.pool;
     made.id = slot.id;
     made.slot_number = slot.number;
-    made.type = place;
-    return true;
+    made.type = slot.type;
 }
 
 // S1.13: "What is locked lacks min(L, max(M - R, units of the first locked claim)) - F workers if
@@ -265,33 +271,28 @@ void NaiveCore::stop_idle(uint32_t pool) {
     }
 }
 
-// It may have become one that is to be stopped, or be so no more.
-void NaiveCore::note_stop(uint64_t id) {
-    const auto found = m_.slots.find(id);
-    if (found == m_.slots.end()) return;
-    Slot& slot = found->second;
-    const bool is_known = slot.stop_place != 0;
-    if (is_known != is_to_stop(slot)) slot.stop_place = is_known ? 0 : ++m_.stops_seen;
-}
-
-// "By type in order of cost, then in the order in which they became so. Where the type has no
-// provisioner it waits for one."
-void NaiveCore::tell_stops(uint32_t pool) {
+// "By type in order of cost, then by number. Where the type has no provisioner it waits for one."
+void NaiveCore::tell_provisioners(uint32_t pool) {
     for (const uint32_t place : types_by_cost(pool)) {
         const uint32_t provisioner = m_.types.at(place).session;
         if (provisioner == shm::kNoRow) continue;
-        std::map<uint64_t, uint64_t> in_order;
+        std::map<uint32_t, uint64_t> by_number;
         for (const auto& [id, slot] : m_.slots) {
-            const bool is_news = slot.type == place && !slot.is_stop_told && is_to_stop(slot);
-            if (is_news) in_order[slot.stop_place] = id;
+            const bool is_to_make = slot.order == OrderState::kAsked && !slot.is_make_told;
+            const bool is_news = is_to_make || (is_to_stop(slot) && !slot.is_stop_told);
+            if (slot.type == place && is_news) by_number[slot.number] = id;
         }
-        for (const auto& [since, id] : in_order) {
+        for (const auto& [number, id] : by_number) {
             Slot& slot = m_.slots.at(id);
+            if (slot.is == SlotIs::kOrdered) {
+                tell_to_make(slot);
+                continue;
+            }
             slot.is_stop_told = true;
             core::Decision& stop = tell(DecisionKind::kStop, provisioner);
             stop.pool = pool;
             stop.id = id;
-            stop.slot_number = slot.number;
+            stop.slot_number = number;
             stop.type = place;
         }
     }
@@ -312,7 +313,7 @@ bool NaiveCore::provision(uint32_t pool) {
     }
     adapt_limit(pool);  // "The same again behind step 5."
     stop_idle(pool);
-    tell_stops(pool);
+    tell_provisioners(pool);
     std::vector<uint64_t> locked_now = in_line(pool, true);
     std::sort(locked.begin(), locked.end());
     std::sort(locked_now.begin(), locked_now.end());

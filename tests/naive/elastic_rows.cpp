@@ -79,7 +79,10 @@ Fields fields_of(const core::Core& core, uint32_t place, uint32_t session, TimeN
     for (uint32_t slot = 0; slot < core.slots_max(); ++slot) {
         const shm::SlotRow& of = core.slot(slot);
         if (of.state == shm::SlotState::kFree || of.type != place) continue;
-        count_slot(counts, of.order, of.stop_told != 0 && of.stop_told == row.role);
+        count_slot(counts,
+                   of.order,
+                   of.order == shm::OrderState::kAnnounced && of.stop_told != 0 &&
+                       of.stop_told == row.role);
     }
     Fields fields = {{"provisioner", session},
                      {"cost", row.cost},

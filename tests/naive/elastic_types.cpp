@@ -87,24 +87,21 @@ void NaiveCore::apply(const core::Provide& provide) {
     const bool is_its = type.session == provide.session;
     if (provide.on && type.session != shm::kNoRow && !is_its) return tell(Reason::kNameInUse);
     if (!provide.on && !is_its) return tell(Reason::kNotHolder);
-    if (provide.on && type.session == shm::kNoRow) tell_stops_again(place);
+    if (provide.on && type.session == shm::kNoRow) tell_again(place);
     type.session = provide.on ? uint32_t{provide.session} : shm::kNoRow;
     tell(Reason::kOk);
 }
 
-// What the provisioner before was told the next one is told, behind what has waited, by number.
-void NaiveCore::tell_stops_again(uint32_t type) {
-    std::map<uint32_t, Slot*> told;
+// What the provisioner before was told to make or to stop the next one is told.
+void NaiveCore::tell_again(uint32_t type) {
     for (auto& [id, slot] : m_.slots) {
-        if (slot.type == type && slot.is_stop_told) told[slot.number] = &slot;
-    }
-    for (const auto& [number, slot] : told) {
-        slot->is_stop_told = false;
-        if (slot->stop_place != 0) slot->stop_place = ++m_.stops_seen;
+        if (slot.type != type) continue;
+        slot.is_make_told = false;
+        slot.is_stop_told = false;
     }
 }
 
-// Its orders stay until their boot time-out.
+// Its orders stay, until their boot time-out at most.
 void NaiveCore::give_up_roles(uint32_t session) {
     for (auto& [place, type] : m_.types) {
         if (type.session == session) type.session = shm::kNoRow;

@@ -88,8 +88,8 @@ struct Slot {
     shm::OrderState order = shm::OrderState::kNone;
     uint32_t type = shm::kNoRow;  // its place among types
     TimeNs boot_until_ns = shm::kNever;
-    uint64_t stop_place = 0;  // to be stopped: counts how often slots have become so, from 1
-    bool is_stop_told = false;
+    bool is_make_told = false;  // to the present provisioner
+    bool is_stop_told = false;  // to any
 };
 
 struct Claim {
@@ -278,7 +278,6 @@ struct Model {
     std::map<uint64_t, EndedLease> ended;
     std::map<std::string, Account> accounts;
     uint32_t types_seen = 0;
-    uint64_t stops_seen = 0;
     std::map<uint32_t, Type> types;
     std::map<uint64_t, std::string> errors;  // of workers, by the claim's number
     struct Pulled {

@@ -305,9 +305,9 @@ class NaiveCore {
     static bool is_unallocated(const Slot& slot);
     static bool is_to_stop(const Slot& slot);
     void stop_idle(uint32_t pool);
-    void note_stop(uint64_t slot);
-    void tell_stops(uint32_t pool);
-    void tell_stops_again(uint32_t type);
+    void tell_provisioners(uint32_t pool);
+    void tell_again(uint32_t type);
+    void tell_to_make(Slot& slot);
     bool time_changes(TimeNs at) const;
 
     // preemption

@@ -121,13 +121,11 @@ void NaiveCore::drain_slot(Slot& slot, bool on) {
     slot.is_drained = on;
     slot.is_protected = on;
     if (slot.holder_is_killed) return;
-    const uint64_t id = slot.id;
     if (on) {
         protect(slot);
     } else {
         admit_if_only_waiting(slot);
     }
-    note_stop(id);
 }
 
 // Glossary: slots of a counted pool have no worker behind them. So nobody says that they are idle,

@@ -80,7 +80,6 @@ void NaiveCore::become_recovering(uint64_t id) {
     slot.is_taken_back = false;
     slot.only_waits_for_admission = false;
     if (is_leaving(slot)) return leave(id);
-    note_stop(id);
 }
 
 // S0.19: its worker was asked and has not answered. As long as that is so the slot is held, if for
@@ -92,7 +91,6 @@ void NaiveCore::become_unknown(uint64_t id) {
     slot.is_taken_back = is_asked;
     slot.only_waits_for_admission = false;
     if (is_leaving(slot)) return leave(id);
-    note_stop(id);
 }
 
 // S0.15: a slot that is not there any more is in no queue. S0.20: its id is not used again, so that
@@ -170,7 +168,6 @@ void NaiveCore::stop_admission(Slot& slot) {
     slot.is = SlotIs::kRecovering;
     slot.only_waits_for_admission = true;
     if (slot.promised_to != 0) void_promise(slot.id);
-    note_stop(slot.id);
 }
 
 // S0.16, S0.28: a slot that was idle but for what stopped it is admitted when that is gone, at
@@ -251,7 +248,6 @@ void NaiveCore::apply(const core::Announce& announce) {
     announced.pool = slot.pool;
     announced.slot_number = slot.number;
     announced.id = id;
-    note_stop(id);
     if (known != nullptr) {
         announce_again(slot, announce);
     } else if (announce.ready) {

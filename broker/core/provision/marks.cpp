@@ -14,7 +14,7 @@ Provisioning::Provisioning(const State& rows)
       passed(rows.pools.size()),
       marks_(rows.slots.size()),
       idle_(rows.types.size(), rows.slots.size()),
-      stops_(rows.types.size(), rows.slots.size()),
+      untold_(rows.types.size(), rows.slots.size()),
       due_(0, rows.slots.size(), rows.pools.size()) {
     by_cost.reserve(rows.types.size());
 }
@@ -31,11 +31,11 @@ uint8_t Provisioning::marks_of(uint32_t row) const {
     uint32_t marks = is_stopped(slot) ? 0 : Mark::kUnallocated;
     if (slot.state == SlotState::kOrdered) {
         if (slot.order == OrderState::kAsked) marks |= Mark::kAsked;
+        if (slot.order == OrderState::kAsked && !is_told(slot)) marks |= Mark::kUntold;
     } else if (slot.order == OrderState::kAnnounced && slot.state == SlotState::kIdle) {
         marks |= Mark::kIdles;
-    } else if (slot.order == OrderState::kAnnounced && !is_told(slot) && is_drained(slot) &&
-               !is_kept(slot)) {
-        marks |= Mark::kStops;
+    } else if (slot.order == OrderState::kAnnounced && is_drained(slot) && !is_kept(slot)) {
+        if (!is_told(slot)) marks |= Mark::kUntold;
     }
     if (slot.boot_until_ns != kNever && !is_drained(slot)) marks |= Mark::kBoots;
     return static_cast<uint8_t>(marks);
@@ -59,8 +59,8 @@ void Provisioning::slot_changes(uint32_t row) {
     count(of_pool.asked, Mark::kAsked);
     if (comes(Mark::kIdles)) idle_.push_back(slot.type, row);
     if (goes(Mark::kIdles)) idle_.remove(slot.type, row);
-    if (comes(Mark::kStops)) stops_.push_back(slot.type, row);
-    if (goes(Mark::kStops)) stops_.remove(slot.type, row);
+    if (comes(Mark::kUntold)) untold_.push_back(slot.type, row);
+    if (goes(Mark::kUntold)) untold_.remove(slot.type, row);
     const uint64_t number = (uint64_t{slot.pool} << 32U) | slot.number;
     if (comes(Mark::kBoots)) due_.set(TimerKind::kBoot, row, slot.boot_until_ns, number);
     if (goes(Mark::kBoots)) due_.remove(TimerKind::kBoot, row);
@@ -105,7 +105,7 @@ void Provisioning::pool_is_found(uint32_t pool) {
 void Provisioning::check(Wrongs* wrongs) const {
     std::vector<Counts> found(state.pools.size());
     std::vector<uint32_t> idle(state.types.size());
-    uint32_t stops = 0;
+    uint32_t untold = 0;
     size_t boots = 0;
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
         const uint8_t marks = marks_of(row);
@@ -117,7 +117,7 @@ void Provisioning::check(Wrongs* wrongs) const {
         of_pool.unallocated += (marks & Mark::kUnallocated) != 0 ? 1 : 0;
         of_pool.asked += (marks & Mark::kAsked) != 0 ? 1 : 0;
         if ((marks & Mark::kIdles) != 0) ++idle[state.slots[row].type];
-        stops += (marks & Mark::kStops) != 0 ? 1 : 0;
+        untold += (marks & Mark::kUntold) != 0 ? 1 : 0;
         boots += (marks & Mark::kBoots) != 0 ? 1 : 0;
     }
     for (uint32_t row = 0; row < state.claims.size(); ++row) {
@@ -145,12 +145,12 @@ void Provisioning::check(Wrongs* wrongs) const {
             last = state.slots[slot].idle_order;
         }
         it.expect(idle[type] == 0, "lists fewer idle workers than there are");
-        for (uint32_t slot = stops_.head(type); slot != kNoRow && stops != 0;
-             slot = stops_.next(slot))
-            --stops;
+        for (uint32_t slot = untold_.head(type); slot != kNoRow && untold != 0;
+             slot = untold_.next(slot))
+            --untold;
     }
     const Subject it(wrongs, "provisioning");
-    it.expect(stops == 0, "lists fewer workers to stop than there are");
+    it.expect(untold == 0, "lists fewer words to provisioners than there are");
     it.expect_count("timers", boots, due_.size());
     const auto types = std::count_if(&state.types[0],
                                      &state.types[0] + state.types.size(),

@@ -75,7 +75,7 @@ bool Provisioning::provision(uint32_t pool) {
         if (!done) return false;
         adapt_limit(pool);  // there may be as many workers as there can be, now
     }
-    if (!stop_idle(pool) || !tell_stops(pool)) return false;
+    if (!stop_idle(pool) || !tell_untold(pool)) return false;
     set_due(pool);
     return true;
 }
@@ -203,19 +203,11 @@ bool Provisioning::create(uint32_t pool) {
         return false;
     }
     const uint32_t row = slots().make_slot(pool);
-    shm::SlotRow& slot = edit().row(state.slots[row], 1U << 1U | 1U << 2U);
+    shm::SlotRow& slot = edit().row(state.slots[row], 1U << 1U);
     put(slot.type, type);
     put(slot.order, OrderState::kAsked);
-    if (elastic.boot_timeout_ns != kNever) {
-        put(slot.boot_until_ns, sum_or_never(turn().now_ns, elastic.boot_timeout_ns));
-    }
     slots().move_slot(row, SlotState::kOrdered);
-    Decision& asked = turn().decide_that(DecisionKind::kCreate);
-    asked.session = state.types[type].session;
-    asked.pool = pool;
-    asked.type = type;
-    asked.slot_number = slot.number;
-    asked.id = row_id(slot.head.generation, row);
+    tell(row);
     return true;
 }
 
@@ -255,24 +247,45 @@ bool Provisioning::stop_idle(uint32_t pool) {
     return true;
 }
 
-// Those that an administrator has drained, too. Where the provisioner is away they wait for it.
-bool Provisioning::tell_stops(uint32_t pool) {
+// What is to stop, those that an administrator has drained, too; and orders that the provisioner
+// before this one has left unanswered. Where the provisioner is away they wait for it.
+bool Provisioning::tell_untold(uint32_t pool) {
+    std::vector<uint32_t>& rows = turn().scratch;
     for (const uint32_t type : types_of(pool)) {
         if (state.types[type].session == kNoRow) continue;
-        for (uint32_t row = stops_.head(type); row != kNoRow; row = stops_.head(type)) {
+        rows.clear();
+        for (uint32_t row = untold_.head(type); row != kNoRow; row = untold_.next(row))
+            rows.push_back(row);
+        std::sort(rows.begin(), rows.end(), [&](uint32_t left, uint32_t right) {
+            return state.slots[left].number < state.slots[right].number;
+        });
+        for (const uint32_t row : rows) {
             if (turn().full()) return false;
-            const shm::SlotRow& slot = state.slots[row];
-            put(edit().row(slot, 1U << 1U).stop_told, state.types[type].role);
-            slot_changes(row);
-            Decision& stop = turn().decide_that(DecisionKind::kStop);
-            stop.session = state.types[type].session;
-            stop.pool = pool;
-            stop.type = type;
-            stop.slot_number = slot.number;
-            stop.id = row_id(slot.head.generation, row);
+            tell(row);
         }
     }
     return true;
+}
+
+// To make it, as an order that begins now, or to stop it.
+void Provisioning::tell(uint32_t row) {
+    shm::SlotRow& slot = edit().row(state.slots[row], 1U << 1U | 1U << 2U);
+    const shm::TypeRow& type = state.types[slot.type];
+    const bool is_order = slot.state == SlotState::kOrdered;
+    put(slot.stop_told, type.role);
+    if (is_order) put(slot.boot_until_ns, kNever);  // anew
+    slot_changes(row);
+    const TimeNs boot_ns = state.elastics[slot.pool].boot_timeout_ns;
+    if (is_order && boot_ns != kNever) {
+        put(slot.boot_until_ns, sum_or_never(turn().now_ns, boot_ns));
+        slot_changes(row);
+    }
+    Decision& told = turn().decide_that(is_order ? DecisionKind::kCreate : DecisionKind::kStop);
+    told.session = type.session;
+    told.pool = slot.pool;
+    told.type = slot.type;
+    told.slot_number = slot.number;
+    told.id = row_id(slot.head.generation, row);
 }
 
 void Provisioning::set_due(uint32_t pool) {

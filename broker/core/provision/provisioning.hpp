@@ -29,7 +29,8 @@ inline constexpr uint8_t kUnallocated = 2;  // nothing holds it, and no mark kee
 inline constexpr uint8_t kAsked = 4;        // an order without an answer
 inline constexpr uint8_t kBoots = 8;        // of an order, with a boot time-out that goes on
 inline constexpr uint8_t kIdles = 16;       // of an order, and idle
-inline constexpr uint8_t kStops = 32;       // of an order, drained and free: to be stopped
+inline constexpr uint8_t kUntold =
+    32;  // its provisioner has not been told to make it, or, drained and free, to stop it
 }  // namespace Mark
 
 struct Provisioning : Module<Provisioning> {
@@ -75,6 +76,9 @@ struct Provisioning : Module<Provisioning> {
     // marks.cpp
     [[nodiscard]] uint8_t marks_of(uint32_t slot) const;
     [[nodiscard]] bool is_told(const shm::SlotRow& slot) const;
+    [[nodiscard]] bool is_being_stopped(const shm::SlotRow& slot) const {
+        return slot.order == shm::OrderState::kAnnounced && is_told(slot);
+    }
     void slot_enters(uint32_t slot, SlotState to);
     void slot_changes(uint32_t slot);
     void count_locked(uint32_t claim, bool comes);
@@ -119,7 +123,8 @@ struct Provisioning : Module<Provisioning> {
     bool keep_spare(uint32_t pool);
     bool create(uint32_t pool);
     bool stop_idle(uint32_t pool);
-    bool tell_stops(uint32_t pool);
+    bool tell_untold(uint32_t pool);
+    void tell(uint32_t slot);
     [[nodiscard]] uint32_t longest_idle(uint32_t pool) const;
     [[nodiscard]] TimeNs stop_due(uint32_t pool) const;
     void set_due(uint32_t pool);
@@ -129,7 +134,7 @@ struct Provisioning : Module<Provisioning> {
 
     std::vector<uint8_t> marks_;  // by slot
     Chains idle_;                 // list: type, row: slot with Mark::kIdles, the longest idle first
-    Chains stops_;                // list: type, row: slot with Mark::kStops
+    Chains untold_;               // list: type, row: slot with Mark::kUntold
     Timers due_;  // slots with Mark::kBoots; pools, where time alone changes something
 };
 

@@ -203,18 +203,10 @@ void Provisioning::apply(const Provide& command) {
     matcher().touch(command.pool);
     if (!comes) return;
     put(row.role, row.role % 255 + 1);  // what the one before it was told it may not have read
-    std::vector<uint32_t>& told = turn().scratch;
-    told.clear();
     for (uint32_t slot = 0; slot < state.slots.size(); ++slot) {
         const shm::SlotRow& its = state.slots[slot];
-        if (its.state != SlotState::kFree && its.type == type && its.stop_told != 0)
-            told.push_back(slot);
+        if (its.state != SlotState::kFree && its.type == type) slot_changes(slot);
     }
-    std::sort(told.begin(), told.end(), [&](uint32_t left, uint32_t right) {
-        return state.slots[left].number < state.slots[right].number;
-    });
-    for (const uint32_t slot : told)
-        slot_changes(slot);
 }
 
 void Provisioning::keep_token(uint32_t slot, const OrderToken& token, uint32_t uid) {
@@ -237,7 +229,7 @@ bool Provisioning::opens_order(SlotId order, const OrderToken& token, uint32_t u
     return differs == 0;
 }
 
-// Its orders wait for their boot time-out, or for the next provisioner's answer.
+// Its orders wait for the next provisioner, their workers, or their boot time-out.
 void Provisioning::session_ends(uint32_t session) {
     for (const uint32_t type : by_cost) {
         if (state.types[type].session != session) continue;

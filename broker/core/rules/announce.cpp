@@ -84,6 +84,7 @@ void Workers::apply(const Announce& command) {
         put(session.slots, session.slots + 1);
         if (order != kNoRow) {
             put(slot.order, shm::OrderState::kAnnounced);
+            put(slot.stop_told, 0);
             put(edit().row(slot, 1U << 2U).announced_ns, turn().now_ns);
         }
         slots().move_slot(row, SlotState::kRecovering);

@@ -336,8 +336,8 @@ Reason Pools::drain(const Drain& command, TimeNs* left_ns) {
     early_grants().settle_fresh();
     if (command.number != kNoRow) {
         const uint32_t row = find_number(command.pool, command.number);
-        // A worker that is being stopped stays drained.
-        if (row != kNoRow && provisioning().is_told(state.slots[row])) return Reason::kState;
+        const bool is_stopped = row != kNoRow && provisioning().is_being_stopped(state.slots[row]);
+        if (is_stopped && !command.on) return Reason::kState;  // it stays drained
         if (row != kNoRow) drain_slot(row, command.on);
         return Reason::kOk;
     }

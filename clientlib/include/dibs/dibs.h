@@ -1101,7 +1101,8 @@ DIBS_API int dibs_protect(dibs_session* session, uint64_t slot, int on, int64_t 
 //      An order's id is `slot`, and becomes the id of the slot that its worker announces: by
 //      dibs_announce with its text, within boot_timeout, by a session of the provisioner's
 //      user. A worker that has been announced counts as created, whatever the answer. When the
-//      provisioner's session ends its workers stay; orders without a worker fail at boot_timeout.
+//      provisioner's session ends its workers stay; the next one gets the orders that it had not
+//      answered, with texts of their own; the others fail at boot_timeout if no worker comes.
 //      wait_ns and the codes that all may return as for workers. Threads: one at a time per
 //      session.
 
