@@ -504,12 +504,12 @@ inline constexpr uint8_t kPreemptible = 1;
 struct alignas(64) ElasticRow {
     // line 0: state
     RowHead head;
-    uint32_t limit;                // M: units that may run or be locked
-    uint32_t within_quota;         // Q: workers that were there at quota; 0: quota was not met yet
-    uint32_t quota_below;          // at quota until there are fewer workers than that; 0: not so
-    uint32_t ordered;              // slots in that state
-    uint64_t overload_ns;          // when its provisioner was last overloaded; kNever: it was not
-    uint64_t quota_until_ns;       // at quota before it
+    uint32_t limit;         // M: units that may run or be locked
+    uint32_t within_quota;  // Q: workers that were there at quota; 0: quota was not met yet
+    uint32_t quota_below;   // at quota with so many workers or more, before quota_until_ns
+    uint32_t ordered;       // slots in that state
+    uint64_t overload_ns;   // when its provisioner was last overloaded; kNever: it was not
+    uint64_t quota_until_ns;
     uint64_t everything_until_ns;  // all its types are at capacity before it
     // line 1
     uint64_t throttle_until_ns;  // no worker is made before it

@@ -25,7 +25,7 @@ std::unique_ptr<admin::ElasticT> Desk::elastic_row(uint32_t pool) const {
     told->limit = row.limit;
     told->at_quota = has.at_quota;
     told->quota_ns = left(row.quota_until_ns);
-    told->quota_below = row.quota_below;
+    told->quota_below = told->quota_ns != 0 ? row.quota_below : 0;
     told->headroom = has.headroom;
     return told;
 }

@@ -78,13 +78,16 @@ uint64_t NaiveCore::locked_units(uint32_t pool) const {
     return units;
 }
 
-// S1.32
-bool NaiveCore::at_quota(uint32_t pool) const {
+// S1.32: "an answer *quota* holds until there are fewer workers than then, for quota_error_ns at
+// most".
+bool NaiveCore::quota_is_met(uint32_t pool) const {
     const Elastic& elastic = m_.pools.at(pool).elastic;
-    const uint64_t there = workers(pool);
-    return m_.now < elastic.quota_until_ns ||
-           (elastic.quota_below != 0 && there >= elastic.quota_below) ||
-           there >= m_.pools.at(pool).config.workers_max;
+    return elastic.quota_met && m_.now < elastic.quota_until_ns &&
+           workers(pool) >= *elastic.quota_met;
+}
+
+bool NaiveCore::at_quota(uint32_t pool) const {
+    return quota_is_met(pool) || workers(pool) >= m_.pools.at(pool).config.workers_max;
 }
 
 // S1.33

@@ -50,7 +50,7 @@ uint32_t label_of(const std::map<uint32_t, uint32_t>& rows, uint32_t row) {
 Fields fields_of(const shm::ElasticRow& row, TimeNs now) {
     return {{"limit", row.limit},
             {"within_quota", row.within_quota},
-            {"quota_below", row.quota_below},
+            {"quota_below", row.quota_until_ns > now ? row.quota_below : 0},
             {"ordered", row.ordered},
             {"quota_until_ns", to_come(row.quota_until_ns, now)},
             {"throttle_until_ns", to_come(row.throttle_until_ns, now)},
@@ -63,7 +63,7 @@ Fields fields_of(const shm::ElasticRow& row, TimeNs now) {
 Fields fields_of(const Elastic& elastic, uint64_t ordered, TimeNs now) {
     return {{"limit", elastic.limit},
             {"within_quota", elastic.within_quota},
-            {"quota_below", elastic.quota_below},
+            {"quota_below", elastic.quota_until_ns > now ? elastic.quota_met.value_or(0) : 0},
             {"ordered", ordered},
             {"quota_until_ns", to_come(elastic.quota_until_ns, now)},
             {"throttle_until_ns", to_come(elastic.throttle_until_ns, now)},

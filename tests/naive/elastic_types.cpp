@@ -118,7 +118,12 @@ Slot* NaiveCore::open_order(uint64_t order, uint32_t pool) {
 // S1.32: the latch holds until there are fewer workers.
 void NaiveCore::slot_count_fell(uint32_t pool) {
     Elastic& elastic = m_.pools.at(pool).elastic;
-    if (workers(pool) < elastic.quota_below) elastic.quota_below = 0;
+    if (elastic.quota_met && workers(pool) < *elastic.quota_met) forget_quota(pool);
+}
+
+void NaiveCore::forget_quota(uint32_t pool) {
+    m_.pools.at(pool).elastic.quota_met.reset();
+    m_.pools.at(pool).elastic.quota_until_ns = 0;
 }
 
 // "0: none since a lease ended."
@@ -190,15 +195,12 @@ void NaiveCore::start_failed(uint32_t place) {
     type.failed_until_ns = later(m_.now, type.backoff_ns);
 }
 
-// S1.32: n is how many there are without it.
+// S1.32: n is how many there are without it. Of two that hold the smaller one is kept.
 void NaiveCore::meet_quota(uint32_t pool) {
     Elastic& elastic = m_.pools.at(pool).elastic;
     const uint64_t n = workers(pool);
-    if (n < 1) {
-        elastic.quota_until_ns = later(m_.now, m_.pools.at(pool).config.quota_error_ns);
-    } else if (elastic.quota_below == 0 || n < elastic.quota_below) {
-        elastic.quota_below = n;
-    }
+    if (!quota_is_met(pool) || n < *elastic.quota_met) elastic.quota_met = n;
+    elastic.quota_until_ns = later(m_.now, m_.pools.at(pool).config.quota_error_ns);
 }
 
 // S1.33. "kQuotaGroup: those of the named group; unnamed: of the group of the order's type. kType:

@@ -209,9 +209,9 @@ struct Type {
 
 // What an elastic pool remembers, by the letters of S1.
 struct Elastic {
-    uint64_t limit = 0;         // M
-    uint64_t within_quota = 0;  // Q
-    uint64_t quota_below = 0;   // at quota until there are fewer workers; 0: not so
+    uint64_t limit = 0;                 // M
+    uint64_t within_quota = 0;          // Q
+    std::optional<uint64_t> quota_met;  // with so many workers
     TimeNs quota_until_ns = 0;
     TimeNs overload_ns = shm::kNever;
     bool is_overload_new = false;

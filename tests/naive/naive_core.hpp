@@ -97,6 +97,7 @@ class NaiveCore {
     // Of an elastic pool: "F" of S1, of one type or of all.
     [[nodiscard]] uint64_t unallocated(uint32_t pool, uint32_t type = shm::kNoRow) const;
     [[nodiscard]] bool at_quota(uint32_t pool) const;
+    [[nodiscard]] bool quota_is_met(uint32_t pool) const;
     [[nodiscard]] bool at_capacity(const Type& type) const;
     [[nodiscard]] bool is_elastic(uint32_t pool) const;
     // Instants at which time alone may change what provisioners are told, in order.
@@ -282,6 +283,7 @@ class NaiveCore {
     void use_ended(const Lease& lease);
     void order_failed(uint64_t slot);
     void meet_quota(uint32_t pool);
+    void forget_quota(uint32_t pool);
     void meet_capacity(const Type& of, const core::Provisioned& answer);
     void boots_time_out();
     void start_failed(uint32_t type);

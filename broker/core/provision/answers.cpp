@@ -81,15 +81,13 @@ void Provisioning::start_fails(uint32_t row) {
     put(type.failed_until_ns, sum_or_never(turn().now_ns, type.backoff_ns));
 }
 
-// Until there are fewer workers than now; where there is none, for a time (S1.32).
+// Until there are fewer workers than now, and not for ever: the quota may have been raised (S1.32).
 void Provisioning::meet_quota(uint32_t pool) {
     shm::ElasticRow& row = edit().row(state.elastics[pool], 1);
     const uint32_t workers = state.pools[pool].slots;
-    if (workers == 0) {
-        put(row.quota_until_ns, sum_or_never(turn().now_ns, row.quota_error_ns));
-    } else if (row.quota_below == 0 || workers < row.quota_below) {
-        put(row.quota_below, workers);
-    }
+    const bool was_met = is_quota_met(pool);
+    put(row.quota_below, was_met ? std::min(row.quota_below, workers) : workers);
+    put(row.quota_until_ns, sum_or_never(turn().now_ns, row.quota_error_ns));
 }
 
 void Provisioning::meet_capacity(uint32_t of, const Provisioned& command) {

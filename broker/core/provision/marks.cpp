@@ -71,7 +71,9 @@ void Provisioning::slot_enters(uint32_t row, SlotState to) {
     if (!is_elastic(pool)) return;
     const shm::ElasticRow& elastic = state.elastics[pool];
     if (to == SlotState::kFree && state.pools[pool].slots < elastic.quota_below) {
-        put(edit().row(elastic, 1).quota_below, 0);  // S1.32: there are fewer now
+        shm::ElasticRow& met = edit().row(elastic, 1);  // S1.32: there are fewer now
+        put(met.quota_below, 0);
+        put(met.quota_until_ns, 0);
     }
     if (to == SlotState::kIdle) {
         shm::SlotRow& slot = edit().row(state.slots[row], 1U << 2U);

@@ -15,10 +15,14 @@ namespace dibs::core {
 using shm::OrderState;
 
 bool Provisioning::at_quota(uint32_t pool) const {
-    const shm::ElasticRow& row = state.elastics[pool];
     const uint32_t workers = state.pools[pool].slots;
-    return turn().now_ns < row.quota_until_ns || workers >= row.workers_max ||
-           (row.quota_below != 0 && workers >= row.quota_below);
+    return workers >= state.elastics[pool].workers_max || is_quota_met(pool);
+}
+
+// S1.32, as a provisioner has answered.
+bool Provisioning::is_quota_met(uint32_t pool) const {
+    const shm::ElasticRow& row = state.elastics[pool];
+    return turn().now_ns < row.quota_until_ns && state.pools[pool].slots >= row.quota_below;
 }
 
 bool Provisioning::at_capacity(uint32_t type) const {

@@ -96,6 +96,7 @@ struct Provisioning : Module<Provisioning> {
     [[nodiscard]] uint32_t headroom(uint32_t pool) const;
     void lock(uint32_t claim, bool on);
     [[nodiscard]] bool at_quota(uint32_t pool) const;
+    [[nodiscard]] bool is_quota_met(uint32_t pool) const;
     [[nodiscard]] bool at_capacity(uint32_t type) const;
     // That can be made now; kNoRow: none.
     [[nodiscard]] uint32_t cheapest(uint32_t pool) const;

@@ -176,8 +176,8 @@ std::string few_workers(const Explained& told, WaitReason reason) {
                holder(told) + "A slot must be given back, or workers_max be raised.";
     }
     return "Pool " + pool + " is at its provider's quota with " + workers + ". " + holder(told) +
-           (left.empty() ? "A slot must be given back, or a worker go."
-                         : "It is tried again in " + left + ".");
+           "A slot must be given back; another worker is tried in " + left +
+           ", or when one has gone.";
 }
 
 // Of the first in line; in a pool ordered by account, its own.
