@@ -105,20 +105,22 @@ int64_t NaiveCore::headroom(uint32_t pool) const {
     return std::max<int64_t>(0, std::min(most - static_cast<int64_t>(workers(pool)), limit - used));
 }
 
-// S1.3 to S1.6. Within quota are those that have been made: "I less the unanswered orders".
+// S1.3 to S1.6, but for what M grows from: "the workers that have come". Within quota are those that
+// have been made: "I less the unanswered orders".
 void NaiveCore::adapt_limit(uint32_t pool) {
     Elastic& elastic = m_.pools.at(pool).elastic;
     const core::PoolConfig& config = m_.pools.at(pool).config;
     const uint64_t runs = running_units(pool);
     const uint64_t there = workers(pool);
     const uint64_t made = there - asked(pool);
+    const uint64_t come = there - counters(pool).ordered;
     const bool is_quiet =
         elastic.overload_ns == shm::kNever || m_.now - elastic.overload_ns > config.quiet_ns;
     if (elastic.is_overload_new) {
         elastic.limit = runs > 1 ? runs - 1 : 1;
         elastic.is_overload_new = false;
     } else if (elastic.limit > 0 && is_quiet) {
-        elastic.limit = std::max(elastic.limit, 11 * runs / 10 + 1);
+        elastic.limit = std::max(elastic.limit, 11 * come / 10 + 1);
     }
     elastic.limit = std::min<uint64_t>(elastic.limit, config.workers_max);
     if (elastic.within_quota > 0 && elastic.within_quota < made) elastic.within_quota = made;

@@ -40,12 +40,15 @@ uint32_t Provisioning::cheapest(uint32_t pool) const {
     return kNoRow;
 }
 
-// S1.3–6. An order that nobody has answered is no proof of what is within quota.
+// S1.3–6. It grows from the workers that have come, not from what runs alone: they are what was
+// possible, and minimum and spare are to be reached without claims. An order that nobody has
+// answered is no proof of what is within quota.
 void Provisioning::adapt_limit(uint32_t pool) {
     const shm::ElasticRow& row = state.elastics[pool];
     const uint32_t running = counts[pool].running;
     const uint32_t workers = state.pools[pool].slots;
     const uint32_t made = workers - counts[pool].asked;
+    const uint32_t come = workers - row.ordered;
     uint32_t limit = row.limit;
     uint32_t within = row.within_quota;
     const bool is_quiet =
@@ -53,7 +56,7 @@ void Provisioning::adapt_limit(uint32_t pool) {
     if (row.overloaded != 0) {
         limit = std::max(running, 2U) - 1;
     } else if (is_quiet) {
-        limit = static_cast<uint32_t>(std::max<uint64_t>(limit, uint64_t{11} * running / 10 + 1));
+        limit = static_cast<uint32_t>(std::max<uint64_t>(limit, uint64_t{11} * come / 10 + 1));
     }
     limit = std::min(limit, row.workers_max);
     if (within != 0 && within < made) within = made;
