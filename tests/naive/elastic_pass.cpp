@@ -127,7 +127,8 @@ void NaiveCore::adapt_limit(uint32_t pool) {
     if (at_quota(pool)) {
         if (elastic.limit == 0 || elastic.limit > there)
             elastic.limit = std::max<uint64_t>(there, 1);
-        elastic.within_quota = made;
+        // "If it is for workers_max alone, only when all have been answered."
+        if (quota_is_met(pool) || asked(pool) == 0) elastic.within_quota = made;
     } else if (elastic.within_quota > 0 && elastic.limit > elastic.within_quota + 1) {
         elastic.limit = elastic.within_quota + 1;
     }

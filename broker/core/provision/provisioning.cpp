@@ -62,7 +62,7 @@ void Provisioning::adapt_limit(uint32_t pool) {
     if (within != 0 && within < made) within = made;
     if (at_quota(pool)) {
         limit = std::min(limit, std::max(workers, 1U));
-        within = made;
+        if (is_quota_met(pool) || made == workers) within = made;
     } else if (within != 0) {
         limit = std::min(limit, within + 1);
     }
