@@ -105,8 +105,8 @@ int64_t NaiveCore::headroom(uint32_t pool) const {
     return std::max<int64_t>(0, std::min(most - static_cast<int64_t>(workers(pool)), limit - used));
 }
 
-// S1.3 to S1.6, but for what M grows from: "the workers that have come". Within quota are those that
-// have been made: "I less the unanswered orders".
+// S1.3 to S1.6, but for what M grows from: "the workers that have come". Within quota are those
+// that have been made: "I less the unanswered orders".
 void NaiveCore::adapt_limit(uint32_t pool) {
     Elastic& elastic = m_.pools.at(pool).elastic;
     const core::PoolConfig& config = m_.pools.at(pool).config;
@@ -258,10 +258,13 @@ bool NaiveCore::is_to_stop(const Slot& slot) {
 }
 
 // S1.37: those of orders that have been idle for too long, the longest idle first, "if I less the
-// drained ones is above workers_min, more are idle than spare + L, and its type has a provisioner";
+// drained ones is above workers_min, more are idle than spare, L and the units of the first claim
+// that waits and is not locked, and its type has a provisioner";
 // of a pool that drains all.
 void NaiveCore::stop_idle(uint32_t pool) {
     const core::PoolConfig& config = m_.pools.at(pool).config;
+    const std::vector<uint64_t> queued = in_line(pool, false);
+    const uint64_t next = queued.empty() ? 0 : m_.claims.at(queued.front()).units;
     for (const uint64_t id : ready_of(pool)) {
         Slot& slot = m_.slots.at(id);
         if (slot.order == OrderState::kNone) continue;
@@ -271,7 +274,7 @@ void NaiveCore::stop_idle(uint32_t pool) {
         const bool is_too_long = config.idle_timeout_ns != shm::kNever &&
                                  m_.now - slot.idle_since_ns >= config.idle_timeout_ns;
         const bool is_spare = workers(pool) - drained > config.workers_min &&
-                              ready_of(pool).size() > config.spare + locked_units(pool);
+                              ready_of(pool).size() > config.spare + locked_units(pool) + next;
         if (m_.types.at(slot.type).session == shm::kNoRow) continue;
         if (is_draining(pool) || (is_too_long && is_spare)) drain_slot(slot, true);
     }

@@ -238,8 +238,14 @@ TimeNs Provisioning::stop_due(uint32_t row) const {
     if (pools().draining(row)) return 0;
     const shm::PoolRow& pool = state.pools[row];
     const shm::ElasticRow& elastic = state.elastics[row];
+    // Those of the first claim that is not locked, too: of several units it may be one that lacks
+    // workers at quota, and what was made for it would come and go.
+    const auto& ranked = matcher().priorities->ranked;
+    const uint32_t locked = counts[row].locked;
+    const uint32_t next =
+        locked < ranked.size(row) ? state.claims[ranked.at(row, locked)].units : 0;
     const bool needed = pool.slots - pool.drained <= elastic.workers_min ||
-                        pool.idle <= uint64_t{elastic.spare} + counts[row].locked_units;
+                        pool.idle <= uint64_t{elastic.spare} + counts[row].locked_units + next;
     return needed || elastic.idle_timeout_ns == kNever
                ? kNever
                : sum_or_never(state.slots[slot].idle_since_ns, elastic.idle_timeout_ns);
