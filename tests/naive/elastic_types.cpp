@@ -164,10 +164,10 @@ void NaiveCore::apply(const Provisioned& answer) {
         case Answer::kCreated:
             slot.order = OrderState::kCreated;
             break;
-        case Answer::kStopped:
         case Answer::kOverload:
             leave(slot.id);
             break;
+        case Answer::kStopped:
         case Answer::kFailed:
             order_failed(slot.id);
             break;
@@ -201,6 +201,22 @@ void NaiveCore::meet_quota(uint32_t pool) {
     const uint64_t n = workers(pool);
     if (!quota_is_met(pool) || n < *elastic.quota_met) elastic.quota_met = n;
     elastic.quota_until_ns = later(m_.now, m_.pools.at(pool).config.quota_error_ns);
+}
+
+// "A change of the pool ends each pause that goes on where one that begins now would end, if that
+// is earlier."
+void NaiveCore::cut_pauses(uint32_t pool) {
+    const core::PoolConfig& config = m_.pools.at(pool).config;
+    Elastic& elastic = m_.pools.at(pool).elastic;
+    const TimeNs capacity_ns = later(m_.now, config.capacity_error_ns);
+    elastic.quota_until_ns = std::min(elastic.quota_until_ns, later(m_.now, config.quota_error_ns));
+    elastic.throttle_until_ns =
+        std::min(elastic.throttle_until_ns, later(m_.now, config.create_throttle_ns));
+    elastic.everything_until_ns = std::min(elastic.everything_until_ns, capacity_ns);
+    for (auto& [place, type] : m_.types) {
+        if (type.pool == pool)
+            type.capacity_until_ns = std::min(type.capacity_until_ns, capacity_ns);
+    }
 }
 
 // S1.33. "kQuotaGroup: those of the named group; unnamed: of the group of the order's type. kType:

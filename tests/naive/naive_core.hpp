@@ -286,6 +286,7 @@ class NaiveCore {
     void forget_quota(uint32_t pool);
     void meet_capacity(const Type& of, const core::Provisioned& answer);
     void boots_time_out();
+    void cut_pauses(uint32_t pool);
     void start_failed(uint32_t type);
 
     // elastic pools: the pass

@@ -91,6 +91,7 @@ uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*
     m_.pools[row].config = config;
     m_.pools[row].required_label = config.required_label;
     m_.pools[row].is_leaving = false;
+    if (is_elastic(row)) cut_pauses(row);
     shrink_pool(row);
     grow_pool(row);
     return row;

@@ -185,7 +185,9 @@ Reason NaiveCore::announce_refusal(const core::Announce& announce,
     if (!pool_lives(announce.pool)) return Reason::kUnknownPool;
     const core::PoolConfig& pool = m_.pools[announce.pool].config;
     if (pool.kind == shm::PoolKind::kCounted) return Reason::kState;
-    if (existing != nullptr && existing->session != announce.session) return Reason::kNameInUse;
+    // "The name is another session's, or that of another worker than the order's."
+    if (existing != nullptr && (existing->session != announce.session || is_of_order))
+        return Reason::kNameInUse;
     if (announce.attributes.size() > pool.attributes_max) return Reason::kPayload;
     const Reason wrong = announced_vector_refusal(announce, existing);
     if (wrong != Reason::kOk) return wrong;
@@ -205,7 +207,7 @@ Reason NaiveCore::announce_refusal(const core::Announce& announce,
 void NaiveCore::apply(const core::Announce& announce) {
     Slot* known = slot_named(announce.pool, announce.name);
     // An order that is not there any more, or another pool's, is none.
-    Slot* order = known == nullptr ? open_order(announce.order, announce.pool) : nullptr;
+    Slot* order = open_order(announce.order, announce.pool);
     const Reason refusal = announce_refusal(announce, known, order != nullptr);
     if (refusal != Reason::kOk) {
         tell_result(announce.session, announce.user_data, refusal);

@@ -52,7 +52,8 @@ void Provisioning::apply(const Provisioned& command) {
         put(edit().row(slot, 1U << 1U).order, OrderState::kCreated);
         return slot_changes(row);
     }
-    if (waits && command.answer == Answer::kFailed) return order_fails(row);
+    const bool fails = command.answer == Answer::kFailed || command.answer == Answer::kStopped;
+    if (waits && fails) return order_fails(row);
     if (waits) slots().remove_slot(row);
     if (command.answer == Answer::kQuota) meet_quota(pool);
     if (command.answer == Answer::kCapacity) meet_capacity(type, command);

@@ -70,6 +70,15 @@ void Provisioning::configure(uint32_t pool, const PoolConfig& config, bool is_ne
     put(row.capacity_error_ns, config.capacity_error_ns);
     put(row.idle_timeout_ns, config.idle_timeout_ns);
     put(row.boot_timeout_ns, config.boot_timeout_ns);
+    // What goes on is not longer than what would begin now.
+    const auto bound = [&](uint64_t& until_ns, TimeNs pause_ns) {
+        put(until_ns, std::min<TimeNs>(until_ns, sum_or_never(turn().now_ns, pause_ns)));
+    };
+    bound(row.quota_until_ns, config.quota_error_ns);
+    bound(row.everything_until_ns, config.capacity_error_ns);
+    bound(row.throttle_until_ns, config.create_throttle_ns);
+    for (const uint32_t type : types_of(pool))
+        bound(edit().row(state.types[type], 1).capacity_until_ns, config.capacity_error_ns);
 }
 
 void Provisioning::close_pool(uint32_t pool) {

@@ -37,8 +37,9 @@ Reason Workers::announce_refusal(const Announce& command, uint32_t existing, uin
     const shm::PoolRow& pool = state.pools[command.pool];
     if (pool.kind == shm::PoolKind::kCounted) return Reason::kState;
     if (command.name.size() > shm::kNameMax) return Reason::kMalformed;
-    if (existing != kNoRow && state.slots[existing].session != command.session) {
-        return Reason::kNameInUse;
+    if (existing != kNoRow &&
+        (state.slots[existing].session != command.session || order != kNoRow)) {
+        return Reason::kNameInUse;  // an order's worker is another one
     }
     if (command.attributes.size() > pool.attributes_max) return Reason::kPayload;
     if (const Reason reason = vectors().announce_refusal(command, existing);
@@ -62,8 +63,7 @@ void Workers::apply(const Announce& command) {
     if (!pools().pool_lives(command.pool)) return refuse(Reason::kUnknownPool);
     matcher().news_of(command.pool);
     const uint32_t existing = find_name(command.pool, command.name);
-    const uint32_t order =
-        existing == kNoRow ? provisioning().open_order(command.order, command.pool) : kNoRow;
+    const uint32_t order = provisioning().open_order(command.order, command.pool);
     Reason reason = announce_refusal(command, existing, order);
     if (reason == Reason::kOk) reason = matcher().slot_labels_come(command);
     if (reason != Reason::kOk) return refuse(reason);
