@@ -484,7 +484,8 @@ struct alignas(64) TypeRow {
     uint64_t capacity_until_ns;  // none is made before it: at capacity
     uint32_t tag;                // its provisioner's own number of it
     uint8_t role;                // how often a session has come to provide it: from 1, modulo 255
-    uint8_t reserved0[3];
+    uint8_t reserved0;
+    uint16_t label_set;  // what its workers have, plus 1; 0: no label that is known before
     // line 1
     uint8_t name_size;
     char name[63];

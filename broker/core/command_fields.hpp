@@ -306,6 +306,7 @@ void each_field(Of<TypeConfig>, const auto& visit) {
     visit("provider_type", &TypeConfig::provider_type);
     visit("preemptible", &TypeConfig::preemptible);
     visit("quota_group", &TypeConfig::quota_group);
+    visit("labels", &TypeConfig::labels);
 }
 
 void each_field(Of<DeleteType>, const auto& visit) {

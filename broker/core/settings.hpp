@@ -91,6 +91,8 @@ struct TypeConfig {
     std::string_view provider_type = {};  // empty: the type is its own, where capacity is meant
     bool preemptible = false;
     std::string_view quota_group = {};  // empty: none
+    // Pools ordered by account: what each worker of it will announce.
+    std::span<const std::string_view> labels = {};
 };
 
 // Refused (state) while a worker or an order of it is there.

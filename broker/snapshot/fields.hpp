@@ -230,6 +230,7 @@ void each_field_of_type(Row& row, Told& told, const Visit& visit) {
     visit(row.session, told.session);
     visit(row.cost, told.cost);
     visit(row.role, told.role);
+    visit(row.label_set, told.label_set);
     visit(row.backoff_ns, told.backoff_ns);
     visit(row.failed_until_ns, told.failed_until_ns);
     visit(row.capacity_until_ns, told.capacity_until_ns);

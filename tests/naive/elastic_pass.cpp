@@ -149,17 +149,20 @@ std::vector<uint32_t> NaiveCore::types_by_cost(uint32_t pool) const {
 // S1.11: the first that can be made; kNoRow: there is none.
 uint32_t NaiveCore::cheapest(uint32_t pool) const {
     for (const uint32_t place : types_by_cost(pool)) {
-        const Type& type = m_.types.at(place);
-        const bool has_failed = m_.now < type.failed_until_ns;
-        if (type.session != shm::kNoRow && !has_failed && !at_capacity(type)) return place;
+        if (can_be_made(place)) return place;
     }
     return shm::kNoRow;
 }
 
+bool NaiveCore::can_be_made(uint32_t place) const {
+    const Type& type = m_.types.at(place);
+    const bool has_failed = m_.now < type.failed_until_ns;
+    return type.session != shm::kNoRow && !has_failed && !at_capacity(type);
+}
+
 // S1.34
-bool NaiveCore::create(uint32_t pool) {
+bool NaiveCore::create(uint32_t pool, uint32_t place) {
     Pool& of = m_.pools.at(pool);
-    const uint32_t place = cheapest(pool);
     if (at_quota(pool) || place == shm::kNoRow || m_.now < of.elastic.throttle_until_ns) {
         return false;
     }
@@ -175,6 +178,7 @@ bool NaiveCore::create(uint32_t pool) {
     slot.is = SlotIs::kOrdered;
     slot.order = OrderState::kAsked;
     slot.type = place;
+    slot.labels = m_.types.at(place).labels;
     m_.slots[slot.id] = slot;
     tell_to_make(m_.slots.at(slot.id));
     return true;
@@ -201,7 +205,7 @@ void NaiveCore::create_missing(uint32_t pool) {
     const uint64_t first = m_.claims.at(locked.front()).units;
     const uint64_t wanted = std::min(locked_units(pool), std::max(limit - runs, first));
     while (unallocated(pool) < wanted) {
-        if (!create(pool)) return;
+        if (!create(pool, cheapest(pool))) return;
     }
 }
 
@@ -239,14 +243,14 @@ bool NaiveCore::lock_queued(uint32_t pool) {
 }
 
 // Workers that are there without claims, too.
-void NaiveCore::create_spare(uint32_t pool) {
+void NaiveCore::create_spare(uint32_t pool, uint64_t needed) {
     const core::PoolConfig& config = m_.pools.at(pool).config;
     const uint64_t limit = m_.pools.at(pool).elastic.limit;
     for (;;) {
-        const bool too_few = workers(pool) < config.workers_min ||
-                             unallocated(pool) < locked_units(pool) + config.spare;
+        const bool too_few =
+            workers(pool) < config.workers_min || unallocated(pool) < needed + config.spare;
         const bool is_below = limit == 0 || running_units(pool) + unallocated(pool) < limit;
-        if (!too_few || !is_below || !create(pool)) return;
+        if (!too_few || !is_below || !create(pool, cheapest(pool))) return;
     }
 }
 
@@ -263,7 +267,8 @@ bool NaiveCore::is_to_stop(const Slot& slot) {
 // of a pool that drains all.
 void NaiveCore::stop_idle(uint32_t pool) {
     const core::PoolConfig& config = m_.pools.at(pool).config;
-    const std::vector<uint64_t> queued = in_line(pool, false);
+    const std::vector<uint64_t> queued =
+        by_account(pool) ? std::vector<uint64_t>{} : in_line(pool, false);
     const uint64_t next = queued.empty() ? 0 : m_.claims.at(queued.front()).units;
     for (const uint64_t id : ready_of(pool)) {
         Slot& slot = m_.slots.at(id);
@@ -317,7 +322,7 @@ bool NaiveCore::provision(uint32_t pool) {
         if (!unlock_over_quota(pool)) {
             const bool is_over = lock_queued(pool);
             // One of several units may have met the quota with its first workers.
-            if (!unlock_over_quota(pool) && !is_over) create_spare(pool);
+            if (!unlock_over_quota(pool) && !is_over) create_spare(pool, locked_units(pool));
         }
     }
     adapt_limit(pool);  // "The same again behind step 5."

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "tests/naive/labels.hpp"
 #include "tests/naive/naive_core.hpp"
 #include "tests/naive/sums.hpp"
 
@@ -42,6 +43,9 @@ bool NaiveCore::set_type(const core::TypeConfig& config, std::string* /*why*/) {
     while (pool < m_.pools.size() && (m_.pools[pool].name != config.pool || !is_elastic(pool)))
         ++pool;
     if (pool == m_.pools.size() || config.cost == 0) return false;
+    if (!config.labels.empty() && (!by_account(pool) || !labels_are_sound(config.labels))) {
+        return false;
+    }
     uint32_t place = type_named(pool, config.name);
     if (place == shm::kNoRow && m_.types.size() >= limits_.types) return false;
     if (place == shm::kNoRow) place = m_.types_seen++;
@@ -52,6 +56,7 @@ bool NaiveCore::set_type(const core::TypeConfig& config, std::string* /*why*/) {
     type.provider_type = config.provider_type;
     type.is_preemptible = config.preemptible;
     type.quota_group = config.quota_group;
+    type.labels = label_set(config.labels);
     return true;
 }
 

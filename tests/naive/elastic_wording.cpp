@@ -67,6 +67,8 @@ std::string provision_words(const Step& step) {
             if (step.type.preemptible) words += " preemptible";
             if (!step.type.provider_type.empty()) words += " provider:" + step.type.provider_type;
             if (!step.type.quota_group.empty()) words += " group:" + step.type.quota_group;
+            for (const std::string& label : step.labels)
+                words += " label:" + label;
             return words;
         }
         case StepKind::kProvide:

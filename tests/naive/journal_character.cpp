@@ -180,7 +180,7 @@ PoolSpec worker_pool(Dice& dice, const Character& character) {
 
 // Small and short, so that all of it is met.
 void choose_elastic(Dice& dice, core::PoolConfig& config) {
-    config.order = shm::PoolOrder::kPriority;
+    if (config.order != shm::PoolOrder::kAccount) config.order = shm::PoolOrder::kPriority;
     config.park = false;
     config.workers_max = dice.one_of<uint32_t>({1, 2, 3, 3, 4, 6, 12});
     config.workers_min = static_cast<uint32_t>(dice.below(std::min(config.workers_max, 3U) + 1));
@@ -215,13 +215,22 @@ void choose_elastic_frequencies(Dice& dice, Character& character) {
     character.claim_weight = dice.one_of<uint64_t>({30, 60, 90});
 }
 
+// Of pools ordered by account.
+void choose_elastic_accounts(Dice& dice, Character& character) {
+    character.elastic = character.attached;
+    character.provide_percent = dice.one_of<uint64_t>({3, 10});
+    character.answer_percent = dice.one_of<uint64_t>({5, 15});
+    character.announce_percent = dice.one_of<uint64_t>({5, 15, 40});
+    character.created_weight = dice.one_of<uint64_t>({10, 40, 200});
+}
+
 void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>& pools) {
     const size_t most = character.accounts || character.elastic ? 2 : 5;
     const size_t count = character.large ? 2 : dice.between(1, most);
     for (size_t i = 0; i < count; ++i) {
         uint64_t counted_percent = character.large ? 80 : 40;
         if (character.promises) counted_percent = 0;
-        if (character.elastic) counted_percent = 5;
+        if (character.elastic && !character.accounts) counted_percent = 5;
         PoolSpec pool = dice.percent(counted_percent) ? counted_pool(dice, character)
                                                       : worker_pool(dice, character);
         if (character.accounts && dice.percent(90)) {
@@ -245,6 +254,7 @@ Character choose_character(Dice& dice, Journal& journal, Flavour flavour) {
         flavour == Flavour::kAccounts ? choose_account_frequencies(dice) : choose_frequencies(dice);
     character.priorities = flavour == Flavour::kPriorities || flavour == Flavour::kElastic;
     if (flavour == Flavour::kElastic) choose_elastic_frequencies(dice, character);
+    if (flavour == Flavour::kAccounts && dice.percent(40)) choose_elastic_accounts(dice, character);
     choose_limits(dice, character, journal.limits);
     choose_pools(dice, character, journal.pools);
     uint32_t counted = 0;

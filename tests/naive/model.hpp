@@ -201,6 +201,7 @@ struct Type {
     std::string provider_type;
     bool is_preemptible = false;
     std::string quota_group;
+    Labels labels;                   // in a pool ordered by account
     uint32_t session = shm::kNoRow;  // its provisioner's
     TimeNs backoff_ns = 0;
     TimeNs failed_until_ns = 0;

@@ -271,6 +271,14 @@ class NaiveCore {
     void demote(uint32_t pool, const Account& account, uint8_t at, int64_t units);
     void promote(uint32_t pool, const Account& account, uint8_t at, int64_t units);
     bool promotion_is_barred(const Lease& lease) const;
+    // elastic pools
+    [[nodiscard]] std::vector<std::vector<uint64_t>> alike(const Pass& pass) const;
+    [[nodiscard]] bool may_be_served(const Claim& claim,
+                                     const Labels& labels,
+                                     const std::vector<Labels>& coming) const;
+    void provision(const Pass& pass);
+    void provision_accounts(const Pass& pass);
+    void stop_for_others(const Pass& pass);
     void move_lease(Lease& lease, uint8_t to);
     void spill_to_free(Pass& pass, uint8_t at);
 
@@ -300,11 +308,12 @@ class NaiveCore {
     [[nodiscard]] std::vector<uint64_t> in_line(uint32_t pool, bool locked) const;
     [[nodiscard]] std::vector<uint32_t> types_by_cost(uint32_t pool) const;
     [[nodiscard]] uint32_t cheapest(uint32_t pool) const;
-    bool create(uint32_t pool);
+    bool create(uint32_t pool, uint32_t type);
+    [[nodiscard]] bool can_be_made(uint32_t type) const;
     void create_missing(uint32_t pool);
     bool unlock_over_quota(uint32_t pool);
     bool lock_queued(uint32_t pool);
-    void create_spare(uint32_t pool);
+    void create_spare(uint32_t pool, uint64_t needed);
     static bool is_unallocated(const Slot& slot);
     static bool is_to_stop(const Slot& slot);
     void stop_idle(uint32_t pool);

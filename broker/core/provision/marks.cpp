@@ -13,6 +13,8 @@ Provisioning::Provisioning(const State& rows)
       counts(rows.pools.size()),
       passed(rows.pools.size()),
       marks_(rows.slots.size()),
+      going_(rows.types.size()),
+      underway_(rows.pools.size(), rows.slots.size()),
       idle_(rows.types.size(), rows.slots.size()),
       untold_(rows.types.size(), rows.slots.size()),
       due_(0, rows.slots.size(), rows.pools.size()) {
@@ -27,8 +29,11 @@ bool Provisioning::is_told(const shm::SlotRow& slot) const {
 uint8_t Provisioning::marks_of(uint32_t row) const {
     const shm::SlotRow& slot = state.slots[row];
     if (slot.state == SlotState::kFree || !is_elastic(slot.pool)) return 0;
-    if (slot.holder != kNoRow) return Mark::kRuns;
-    uint32_t marks = is_stopped(slot) ? 0 : Mark::kUnallocated;
+    const uint32_t goes =
+        slot.order == OrderState::kAnnounced && is_drained(slot) ? uint32_t{Mark::kGoes} : 0U;
+    if (slot.holder != kNoRow) return static_cast<uint8_t>(Mark::kRuns | goes);
+    uint32_t marks = goes | (is_stopped(slot) ? 0 : Mark::kUnallocated);
+    if (!is_stopped(slot) && slot.state != SlotState::kIdle) marks |= Mark::kUnderway;
     if (slot.state == SlotState::kOrdered) {
         if (slot.order == OrderState::kAsked) marks |= Mark::kAsked;
         if (slot.order == OrderState::kAsked && !is_told(slot)) marks |= Mark::kUntold;
@@ -57,6 +62,10 @@ void Provisioning::slot_changes(uint32_t row) {
     count(of_pool.running, Mark::kRuns);
     count(of_pool.unallocated, Mark::kUnallocated);
     count(of_pool.asked, Mark::kAsked);
+    if (comes(Mark::kGoes)) ++going_[slot.type];
+    if (goes(Mark::kGoes)) --going_[slot.type];
+    if (comes(Mark::kUnderway)) underway_.push_back(slot.pool, row);
+    if (goes(Mark::kUnderway)) underway_.remove(slot.pool, row);
     if (comes(Mark::kIdles)) idle_.push_back(slot.type, row);
     if (goes(Mark::kIdles)) idle_.remove(slot.type, row);
     if (comes(Mark::kUntold)) untold_.push_back(slot.type, row);
@@ -107,6 +116,8 @@ void Provisioning::pool_is_found(uint32_t pool) {
 void Provisioning::check(Wrongs* wrongs) const {
     std::vector<Counts> found(state.pools.size());
     std::vector<uint32_t> idle(state.types.size());
+    std::vector<uint32_t> going(state.types.size());
+    uint32_t underway = 0;
     uint32_t untold = 0;
     size_t boots = 0;
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
@@ -114,6 +125,8 @@ void Provisioning::check(Wrongs* wrongs) const {
         const Subject it(wrongs, "slot row", row);
         it.expect(marks == marks_[row], "counts for provisioners as it did before");
         if (marks == 0) continue;
+        underway += (marks & Mark::kUnderway) != 0 ? 1 : 0;
+        if ((marks & Mark::kGoes) != 0) ++going[state.slots[row].type];
         Counts& of_pool = found[state.slots[row].pool];
         of_pool.running += (marks & Mark::kRuns) != 0 ? 1 : 0;
         of_pool.unallocated += (marks & Mark::kUnallocated) != 0 ? 1 : 0;
@@ -137,9 +150,13 @@ void Provisioning::check(Wrongs* wrongs) const {
         it.expect_count("locked claims", found[pool].locked, counts[pool].locked);
         it.expect_count("locked units", found[pool].locked_units, counts[pool].locked_units);
         if (due_.has(TimerKind::kLook, pool)) ++boots;
+        for (uint32_t slot = underway_.head(pool); slot != kNoRow && underway != 0;
+             slot = underway_.next(slot))
+            --underway;
     }
     for (uint32_t type = 0; type < state.types.size(); ++type) {
         const Subject it(wrongs, "type row", type);
+        it.expect_count("workers that go", going[type], going_[type]);
         uint64_t last = 0;
         for (uint32_t slot = idle_.head(type); slot != kNoRow && idle[type] != 0;
              slot = idle_.next(slot), --idle[type]) {
@@ -152,6 +169,7 @@ void Provisioning::check(Wrongs* wrongs) const {
             --untold;
     }
     const Subject it(wrongs, "provisioning");
+    it.expect(underway == 0, "lists fewer workers under way than there are");
     it.expect(untold == 0, "lists fewer words to provisioners than there are");
     it.expect_count("timers", boots, due_.size());
     const auto types = std::count_if(&state.types[0],

@@ -33,11 +33,15 @@ bool Provisioning::at_capacity(uint32_t type) const {
 
 uint32_t Provisioning::cheapest(uint32_t pool) const {
     for (const uint32_t type : types_of(pool)) {
-        const shm::TypeRow& row = state.types[type];
-        const bool fails = turn().now_ns < row.failed_until_ns;
-        if (row.session != kNoRow && !fails && !at_capacity(type)) return type;
+        if (can_make(type)) return type;
     }
     return kNoRow;
+}
+
+bool Provisioning::can_make(uint32_t type) const {
+    const shm::TypeRow& row = state.types[type];
+    const bool fails = turn().now_ns < row.failed_until_ns;
+    return row.session != kNoRow && !fails && !at_capacity(type);
 }
 
 // S1.3–6. It grows from the workers that have come, not from what runs alone: they are what was
@@ -77,8 +81,11 @@ bool Provisioning::provision(uint32_t pool) {
     passed.add(pool);
     adapt_limit(pool);
     if (!pools().draining(pool)) {
-        const bool done = make_missing(pool) && unlock_over_quota(pool) && lock_queued(pool) &&
-                          unlock_over_quota(pool) && keep_spare(pool);
+        const bool done = matcher().by_account(pool)
+                              ? make_for_accounts(pool)
+                              : make_missing(pool) && unlock_over_quota(pool) &&
+                                    lock_queued(pool) && unlock_over_quota(pool) &&
+                                    keep_spare(pool, counts[pool].locked_units);
         if (!done) return false;
         adapt_limit(pool);  // there may be as many workers as there can be, now
     }
@@ -131,7 +138,7 @@ uint32_t Provisioning::missing(uint32_t pool) const {
 bool Provisioning::make_missing(uint32_t pool) {
     while (missing(pool) != 0) {
         if (turn().full()) return false;
-        if (!create(pool)) break;
+        if (!create(pool, cheapest(pool))) break;
     }
     return true;
 }
@@ -169,17 +176,17 @@ bool Provisioning::lock_queued(uint32_t pool) {
 }
 
 // Not while a claim waits for which there is no worker at quota.
-bool Provisioning::keep_spare(uint32_t pool) {
+bool Provisioning::keep_spare(uint32_t pool, uint64_t needed) {
     const shm::ElasticRow& row = state.elastics[pool];
     const Counts& now = counts[pool];
     const auto lacks = [&] {
-        const bool few = state.pools[pool].slots < row.workers_min ||
-                         now.unallocated < uint64_t{now.locked_units} + row.spare;
+        const bool few =
+            state.pools[pool].slots < row.workers_min || now.unallocated < needed + row.spare;
         return few && uint64_t{now.running} + now.unallocated < row.limit;
     };
     while (lacks()) {
         if (turn().full()) return false;
-        if (!create(pool)) break;
+        if (!create(pool, cheapest(pool))) break;
     }
     return true;
 }
@@ -194,9 +201,8 @@ void Provisioning::lock(uint32_t row, bool on) {
 }
 
 // S1.11, S1.34. False: none can be ordered now.
-bool Provisioning::create(uint32_t pool) {
+bool Provisioning::create(uint32_t pool, uint32_t type) {
     const shm::ElasticRow& elastic = state.elastics[pool];
-    const uint32_t type = cheapest(pool);
     if (type == kNoRow || at_quota(pool) || turn().now_ns < elastic.throttle_until_ns) return false;
     if (elastic.creates_max != 0 && counts[pool].asked >= elastic.creates_max) {
         if (elastic.create_throttle_ns != 0) {
@@ -213,6 +219,7 @@ bool Provisioning::create(uint32_t pool) {
     shm::SlotRow& slot = edit().row(state.slots[row], 1U << 1U);
     put(slot.type, type);
     put(slot.order, OrderState::kAsked);
+    put(slot.label_set, labels_of(type));
     slots().move_slot(row, SlotState::kOrdered);
     tell(row);
     return true;
@@ -240,10 +247,11 @@ TimeNs Provisioning::stop_due(uint32_t row) const {
     const shm::ElasticRow& elastic = state.elastics[row];
     // Those of the first claim that is not locked, too: of several units it may be one that lacks
     // workers at quota, and what was made for it would come and go.
-    const auto& ranked = matcher().priorities->ranked;
     const uint32_t locked = counts[row].locked;
-    const uint32_t next =
-        locked < ranked.size(row) ? state.claims[ranked.at(row, locked)].units : 0;
+    uint32_t next = 0;
+    if (!matcher().by_account(row) && locked < matcher().priorities->ranked.size(row)) {
+        next = state.claims[matcher().priorities->ranked.at(row, locked)].units;
+    }
     const bool needed = pool.slots - pool.drained <= elastic.workers_min ||
                         pool.idle <= uint64_t{elastic.spare} + counts[row].locked_units + next;
     return needed || elastic.idle_timeout_ns == kNever

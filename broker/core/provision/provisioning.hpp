@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "broker/core/match/crowd.hpp"
 #include "broker/core/module.hpp"
 #include "broker/core/store/chains.hpp"
 #include "broker/core/store/invariant.hpp"
@@ -29,6 +30,8 @@ inline constexpr uint8_t kUnallocated = 2;  // nothing holds it, and no mark kee
 inline constexpr uint8_t kAsked = 4;        // an order without an answer
 inline constexpr uint8_t kBoots = 8;        // of an order, with a boot time-out that goes on
 inline constexpr uint8_t kIdles = 16;       // of an order, and idle
+inline constexpr uint8_t kUnderway = 64;    // unallocated and not idle
+inline constexpr uint8_t kGoes = 128;       // of an order, and drained
 inline constexpr uint8_t kUntold =
     32;  // its provisioner has not been told to make it, or, drained and free, to stop it
 }  // namespace Mark
@@ -65,6 +68,9 @@ struct Provisioning : Module<Provisioning> {
     void session_ends(uint32_t session);
     [[nodiscard]] uint32_t find_type(uint32_t pool, std::string_view name) const;
     [[nodiscard]] std::span<const uint32_t> types_of(uint32_t pool) const;
+    [[nodiscard]] uint32_t labels_of(uint32_t type) const {  // a set, or kNoRow
+        return state.types[type].label_set - 1U;
+    }
     void find_types();  // those that were there when this core began
 
     // answers.cpp
@@ -104,6 +110,7 @@ struct Provisioning : Module<Provisioning> {
   private:
     // types.cpp
     void list_type(uint32_t type);
+    void label_type(uint32_t type, uint32_t set);
     void drop_type(uint32_t type);
 
     // answers.cpp
@@ -121,8 +128,8 @@ struct Provisioning : Module<Provisioning> {
     bool make_missing(uint32_t pool);
     bool unlock_over_quota(uint32_t pool);
     bool lock_queued(uint32_t pool);
-    bool keep_spare(uint32_t pool);
-    bool create(uint32_t pool);
+    bool keep_spare(uint32_t pool, uint64_t needed);
+    bool create(uint32_t pool, uint32_t type);
     bool stop_idle(uint32_t pool);
     bool tell_untold(uint32_t pool);
     void tell(uint32_t slot);
@@ -133,10 +140,26 @@ struct Provisioning : Module<Provisioning> {
         return at_quota(pool) && counts[pool].locked_units > counts[pool].unallocated;
     }
 
-    std::vector<uint8_t> marks_;  // by slot
-    Chains idle_;                 // list: type, row: slot with Mark::kIdles, the longest idle first
-    Chains untold_;               // list: type, row: slot with Mark::kUntold
-    Timers due_;  // slots with Mark::kBoots; pools, where time alone changes something
+    // account_needs.cpp
+    bool make_for_accounts(uint32_t pool);
+    bool make_for_crowds(uint32_t pool, uint64_t* needed, bool* over_quota);
+    [[nodiscard]] uint64_t wanted_by(const Crowd& crowd) const;
+    bool stop_for_others(uint32_t pool);
+    void find_crowds_in_need(uint32_t pool);
+    void find_coming(uint32_t pool);
+    [[nodiscard]] bool serves(const Crowd& crowd, uint32_t set) const;
+    [[nodiscard]] uint32_t cheapest_for(const Crowd& crowd) const;
+    [[nodiscard]] bool can_make(uint32_t type) const;
+
+    std::vector<uint8_t> marks_;                          // by slot
+    std::vector<uint32_t> going_;                         // by type: drained workers of orders
+    std::vector<uint32_t> crowds_in_need_;                // of the pool that is looked at
+    std::vector<std::pair<uint32_t, uint32_t>> coming_;   // label set, workers under way
+    std::vector<std::pair<uint32_t, uint32_t>> counted_;  // account, label set
+    Chains underway_;  // list: pool, row: slot with Mark::kUnderway
+    Chains idle_;      // list: type, row: slot with Mark::kIdles, the longest idle first
+    Chains untold_;    // list: type, row: slot with Mark::kUntold
+    Timers due_;       // slots with Mark::kBoots; pools, where time alone changes something
 };
 
 // What is wrong with the configuration of an elastic pool, or nothing.

@@ -30,9 +30,9 @@ std::string refusal_of(const TypeConfig& config) {
 std::string elastic_refusal(const PoolConfig& config) {
     if (config.workers_max == 0) return {};
     if (config.kind != shm::PoolKind::kWorker) return "workers_max is for pools of workers";
-    if (config.order != shm::PoolOrder::kPriority) {
+    if (config.order == shm::PoolOrder::kArrival) {
         return "workers_max needs order = \"priority\", which is the order of arrival where claims "
-               "bring no priority";
+               "bring no priority, or \"account\"";
     }
     if (!config.vector.empty()) return "an elastic pool's slots have no resources";
     if (config.park) return "an elastic pool parks no leases";
@@ -142,6 +142,17 @@ bool Provisioning::set_type(const TypeConfig& config, std::string* why) {
     if (wrong.empty() && type == kNoRow) {
         wrong = "more types than the " + std::to_string(state.types.size()) + " configured";
     }
+    uint32_t set = kNoRow;
+    if (wrong.empty() && !config.labels.empty()) {
+        const bool listed = matcher().by_account(pool);
+        const Reason reason = listed ? crowds().intern_announced(config.labels) : Reason::kState;
+        if (reason == Reason::kState) wrong = "labels are for pools ordered by account";
+        if (reason == Reason::kPayload) {
+            wrong = "there are at most 32 labels, of 1 to 63 bytes each, without a zero byte";
+        }
+        if (reason == Reason::kTablesFull) wrong = "there are too many label sets";
+        if (reason == Reason::kOk) set = book()->announced_set;
+    }
     if (!wrong.empty()) {
         if (why != nullptr) *why = "type '" + std::string(config.name) + "': " + wrong;
         return false;
@@ -154,12 +165,14 @@ bool Provisioning::set_type(const TypeConfig& config, std::string* why) {
         put(row.backoff_ns, 0);
         put(row.failed_until_ns, 0);
         put(row.capacity_until_ns, 0);
+        put(row.label_set, 0);
         config.name.copy(row.name, sizeof(row.name));
         stored();
         put(row.name_size, config.name.size());
     } else {
         std::erase(by_cost, type);
     }
+    label_type(type, set);
     put(row.state, 1);
     put(row.flags, config.preemptible ? shm::TypeFlag::kPreemptible : 0);
     put(row.cost, config.cost);
@@ -173,7 +186,17 @@ bool Provisioning::set_type(const TypeConfig& config, std::string* why) {
     return true;
 }
 
+// The set of labels stays as long as it has it.
+void Provisioning::label_type(uint32_t type, uint32_t set) {
+    shm::TypeRow& row = edit().row(state.types[type], 1);
+    if (!matcher().by_account(row.pool) || labels_of(type) == set) return;
+    book()->labels.hold(set);
+    book()->labels.drop(labels_of(type));
+    put(row.label_set, set + 1);  // kNoRow: 0
+}
+
 void Provisioning::drop_type(uint32_t type) {
+    label_type(type, kNoRow);
     std::erase(by_cost, type);
     put(edit().row(state.types[type], 1).state, 0);
 }

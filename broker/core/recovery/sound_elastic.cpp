@@ -16,7 +16,11 @@ bool sound_type(const State& state, const shm::TypeRow& type) {
            state.elastics[type.pool].workers_max != 0 && is_provided && type.cost != 0 &&
            (type.session == kNoRow || type.role != 0) && type.name_size < sizeof type.name + 1 &&
            type.provider_type_size < sizeof type.provider_type + 1 &&
-           type.quota_group_size < sizeof type.quota_group + 1;
+           type.quota_group_size < sizeof type.quota_group + 1 &&
+           (type.label_set == 0 ||
+            (type.label_set <= state.label_sets.size() &&
+             state.label_sets[type.label_set - 1U].references != 0 &&
+             state.pools[type.pool].order == shm::PoolOrder::kAccount));
 }
 
 bool sound_elastic(const State& state, const shm::ElasticRow& row) {
@@ -25,7 +29,7 @@ bool sound_elastic(const State& state, const shm::ElasticRow& row) {
     if (row.workers_max == 0) return row.ordered == 0;
     const shm::PoolRow& pool = state.pools[at];
     return pool.state != shm::PoolState::kFree && pool.kind == shm::PoolKind::kWorker &&
-           pool.order == shm::PoolOrder::kPriority && !has_resources(pool) && row.limit != 0;
+           pool.order != shm::PoolOrder::kArrival && !has_resources(pool) && row.limit != 0;
 }
 
 bool sound_order(const State& state, const shm::SlotRow& slot) {
