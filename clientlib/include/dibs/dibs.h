@@ -144,7 +144,7 @@ enum {
     DIBS_ESTATE = -14,       // not allowed in the present state of slot, lease or broker
     DIBS_EREFUSED = -15,     // by the worker; worker_code says why
     DIBS_ENOROOM = -16,      // this session has no room for it: larger down_payload or rings
-    DIBS_ENAMEINUSE = -17,   // another session, or for an open order this one, has a slot of that name
+    DIBS_ENAMEINUSE = -17,   // another session has it, or it comes with an open order
     DIBS_ETABLES = -18,      // the broker's tables are full
     DIBS_EHOLDERGONE = -19,  // the holder's process has ended
     DIBS_EWORKERLOST = -20,  // the worker's process has ended, or withdrew the slot
