@@ -7,6 +7,7 @@
 #include <string>
 
 #include "broker/core/decision_fields.hpp"
+#include "broker/core/look.hpp"
 
 namespace dibs {
 
@@ -18,6 +19,12 @@ using core::Form;
 
 static_assert(static_cast<uint8_t>(DecisionKind::kPulled) ==
               static_cast<uint8_t>(shm::EventKind::kPulled));
+
+shm::EventKind kind_of(DecisionKind kind) {
+    if (kind == DecisionKind::kCreate) return shm::EventKind::kCreate;
+    if (kind == DecisionKind::kStop) return shm::EventKind::kStop;
+    return static_cast<shm::EventKind>(kind);
+}
 
 void set_name(char (&to)[shm::kNameMax + 1], std::string_view name) {
     name.copy(to, shm::kNameMax);
@@ -55,8 +62,9 @@ void Events::name_session(const core::Core& core, uint32_t row, shm::Event* even
 
 void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
     for (const Decision& decision : core.decisions()) {
-        if (decision.kind > DecisionKind::kPulled) continue;  // to a provisioner: none is told yet
-        shm::Event& event = add(core, static_cast<shm::EventKind>(decision.kind));
+        const shm::EventKind kind = kind_of(decision.kind);
+        const bool is_order = kind == shm::EventKind::kCreate || kind == shm::EventKind::kStop;
+        shm::Event& event = add(core, kind);
         event.outcome = decision.outcome;
         event.reason = decision.reason;
         event.units = decision.units;
@@ -75,6 +83,10 @@ void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
         if (decision.session != shm::kNoRow) name_session(core, decision.session, &event);
         const bool refunds = decision.kind == DecisionKind::kRefund;
         if (refunds || lists(decision.kind, Form::kSlot)) event.slot = decision.slot_number;
+        if (is_order) {
+            const shm::TypeRow& type = core::Look::type(core, decision.type);
+            set_name(event.type, {type.name, type.name_size});
+        }
         if (decision.pool != shm::kNoRow && decision.pool < core.pools()) {
             set_name(event.pool,
                      {core.pool(decision.pool).name, core.pool(decision.pool).name_size});

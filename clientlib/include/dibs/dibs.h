@@ -1177,7 +1177,9 @@ enum {
     DIBS_EVENT_SESSION_OPENED = 19,
     DIBS_EVENT_SESSION_ENDED = 20,
     DIBS_EVENT_MORE_SLOTS = 21,  // slots of the event before: more than DIBS_EVENT_SLOTS
-    DIBS_EVENT_LOST = 22         // no event: value = how many were missed here
+    DIBS_EVENT_LOST = 22,        // no event: value = how many were missed here
+    DIBS_EVENT_CREATE = 23,      // to a provisioner: make a worker: slot, type, the order's id
+    DIBS_EVENT_STOP = 24         // to a provisioner: stop one: likewise
 };
 
 #define DIBS_EVENT_SLOTS 16
@@ -1213,6 +1215,7 @@ typedef struct dibs_event {
     uint32_t slots[DIBS_EVENT_SLOTS];
     char pool[DIBS_NAME_MAX + 1];
     char account[DIBS_NAME_MAX + 1];
+    char type[DIBS_NAME_MAX + 1];
 } dibs_event;
 
 // Subscribes; of the options, socket_path and error_text count. Events begin with the next turn.
