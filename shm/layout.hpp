@@ -499,6 +499,7 @@ static_assert(sizeof(TypeRow) == 192);
 
 namespace TypeFlag {
 inline constexpr uint8_t kPreemptible = 1;
+inline constexpr uint8_t kGoing = 2;  // none is made; deleted, it goes with its last worker
 }  // namespace TypeFlag
 
 // Beside the pool row of the same number: an elastic pool, unless workers_max is 0.
@@ -528,8 +529,9 @@ struct alignas(64) ElasticRow {
     uint32_t creates_max;  // orders without an answer at a time; 0: any number
     uint8_t overloaded;    // 1: overload_ns is news to the limit
     uint8_t reserved0[3];
-    uint32_t headroom_told;  // with its demand
-    uint8_t reserved1[52];
+    uint32_t price_factor_permille;  // none is made that is dearer than the cheapest type by it
+    uint32_t headroom_told;          // with its demand
+    uint8_t reserved1[48];
 };
 static_assert(sizeof(ElasticRow) == 192);
 

@@ -293,7 +293,9 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
     told->ordered = why.ordered;
     told->limit = why.limit;
     told->pause_ns = why.pause_ns;
-    if (why.obstacle == core::WaitReason::kNoProvisioner) told->type = why.type;
+    const bool pauses = why.obstacle == core::WaitReason::kPausing;
+    if (pauses) told->pause = static_cast<uint8_t>(why.pause);
+    if (pauses || why.obstacle == core::WaitReason::kNoProvisioner) told->type = why.type;
     const bool held = why.holder != shm::kNoRow;
     uint64_t number = 0;
     uint64_t holder_age = 0;

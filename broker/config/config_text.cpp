@@ -127,7 +127,7 @@ void read_worker_keys(Section& section, PoolSettings& pool) {
 
 void read_worker(Section& section, PoolSettings& pool, Mistakes& mistakes) {
     read_worker_keys(section, pool);
-    read_elastic(section, pool.values, kManyRows);
+    read_elastic(section, pool.values, kManyRows, mistakes);
     read_resources(section, pool, mistakes);
     if (section.has("resources") && pool.values.expiry == shm::ExpiryMode::kLazy) {
         section.mistake("resources",
@@ -152,7 +152,7 @@ void check_either(Section& section, PoolSettings& pool, Mistakes& mistakes) {
     read_slot_attributes(section, pool, mistakes);
     values.slots = 0;  // they are compared with no limit
     read_worker_keys(section, pool);
-    read_elastic(section, values, kManyRows);
+    read_elastic(section, values, kManyRows, mistakes);
 }
 
 PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {

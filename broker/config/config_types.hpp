@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "broker/config/config.hpp"
+#include "broker/config/config_account.hpp"
 #include "broker/config/config_section.hpp"
 #include "shm/pool_name.hpp"
 
@@ -27,10 +28,24 @@ inline constexpr const char* kElasticKeys[] = {"workers_max",
                                                "quota_estimate",
                                                "quota_retry",
                                                "capacity_retry",
-                                               "overload_quiet"};
+                                               "overload_quiet",
+                                               "price_factor"};
+
+// "1.5": types are made that cost one and a half times what the cheapest does at most.
+inline void read_price_factor(Section& section, uint32_t& permille, Mistakes& mistakes) {
+    const toml::node* node = section.find("price_factor");
+    if (node == nullptr) return;
+    const auto micros = read_money(*node, "price_factor", 1, 1'000'000, mistakes);
+    if (!micros) return;
+    permille = static_cast<uint32_t>(*micros / 1000);
+    if (*micros % 1000 != 0) section.mistake("price_factor", "must have at most three decimals");
+}
 
 // What a worker pool says of its size. Without workers_max it has what its workers announce.
-inline void read_elastic(Section& section, core::PoolConfig& values, uint32_t most) {
+inline void read_elastic(Section& section,
+                         core::PoolConfig& values,
+                         uint32_t most,
+                         Mistakes& mistakes) {
     section.count("workers_max", values.workers_max, 1, most);
     if (!section.has("workers_max")) {
         for (const char* key : kElasticKeys)
@@ -50,6 +65,7 @@ inline void read_elastic(Section& section, core::PoolConfig& values, uint32_t mo
     section.duration("quota_retry", values.quota_error_ns, 1'000'000, year);
     section.duration("capacity_retry", values.capacity_error_ns, 1'000'000, year);
     section.duration("overload_quiet", values.quiet_ns, 1'000'000, year);
+    read_price_factor(section, values.price_factor_permille, mistakes);
     if (!section.has("order")) values.order = shm::PoolOrder::kPriority;
     if (values.order != shm::PoolOrder::kPriority) {
         section.mistake("order",

@@ -59,6 +59,7 @@ void each_field(Of<PoolConfig>, const auto& visit) {
     visit("capacity_error_ns", &PoolConfig::capacity_error_ns);
     visit("idle_timeout_ns", &PoolConfig::idle_timeout_ns);
     visit("boot_timeout_ns", &PoolConfig::boot_timeout_ns);
+    visit("price_factor_permille", &PoolConfig::price_factor_permille);
 }
 
 void each_field(Of<Amount>, const auto& visit) {

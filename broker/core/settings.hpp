@@ -77,10 +77,12 @@ struct PoolConfig {
     uint32_t creates_max = 1;     // orders without an answer at a time; 0 = any number
     TimeNs create_throttle_ns = 5'000'000'000;  // pause where that is met, or at an overload
     TimeNs quiet_ns = 60'000'000'000;           // from an overload until the limit grows again
-    TimeNs quota_error_ns = 60'000'000'000;     // at quota for so long, if there is no worker
+    TimeNs quota_error_ns = 60'000'000'000;     // at quota for so long at most
     TimeNs capacity_error_ns = 60'000'000'000;  // at capacity for so long
     TimeNs idle_timeout_ns = 60'000'000'000;    // an idle worker that was made is stopped
-    TimeNs boot_timeout_ns = 600'000'000'000;   // an order that no worker announces has failed
+    TimeNs boot_timeout_ns = 600'000'000'000;  // an order without a worker that is ready has failed
+    // Types that cost more than so many thousandths of what the cheapest does are not made; 0: all.
+    uint32_t price_factor_permille = 0;
 };
 
 // A type of workers of an elastic pool, made or changed. Names are of the pool and the type.
@@ -95,7 +97,8 @@ struct TypeConfig {
     std::span<const std::string_view> labels = {};
 };
 
-// Refused (state) while a worker or an order of it is there.
+// While a worker or an order of it is there: state; it goes with the last one, and none is made. To
+// be made again it has to be set.
 struct DeleteType {
     std::string_view name;
     std::string_view pool;

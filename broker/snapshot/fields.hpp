@@ -262,6 +262,7 @@ void each_field_of_elastic(Row& row, Told& told, const Visit& visit) {
     visit(row.creates_max, told.creates_max);
     visit(row.overloaded, told.overloaded);
     visit(row.headroom_told, told.headroom_told);
+    visit(row.price_factor_permille, told.price_factor_permille);
 }
 
 }  // namespace dibs::snapshot

@@ -64,7 +64,7 @@ std::vector<std::string> Turn::set_types(const std::vector<TypeSettings>& types)
         if (named.contains({pool, name})) continue;
         if (core_.apply(core::DeleteType{name, pool}) == shm::Reason::kState) {
             refused.push_back("type '" + name + "' of pool '" + pool +
-                              "': it has workers, and goes with the last one at the next reload");
+                              "': it has workers, and goes with the last one; no more are made");
         }
     }
     return refused;

@@ -146,9 +146,15 @@ std::vector<uint32_t> NaiveCore::types_by_cost(uint32_t pool) const {
     return places;
 }
 
-// S1.11: the first that can be made; kNoRow: there is none.
+// S1.11: the first that can be made; kNoRow: there is none. S1.30: the list ends at the cheapest
+// times the price factor.
 uint32_t NaiveCore::cheapest(uint32_t pool) const {
+    const uint64_t factor = m_.pools.at(pool).config.price_factor_permille;
+    uint64_t least = 0;
     for (const uint32_t place : types_by_cost(pool)) {
+        const Type& type = m_.types.at(place);
+        if (least == 0 && !type.is_going) least = type.cost;
+        if (factor != 0 && least != 0 && type.cost * 1000 > least * factor) return shm::kNoRow;
         if (can_be_made(place)) return place;
     }
     return shm::kNoRow;
@@ -157,7 +163,7 @@ uint32_t NaiveCore::cheapest(uint32_t pool) const {
 bool NaiveCore::can_be_made(uint32_t place) const {
     const Type& type = m_.types.at(place);
     const bool has_failed = m_.now < type.failed_until_ns;
-    return type.session != shm::kNoRow && !has_failed && !at_capacity(type);
+    return type.session != shm::kNoRow && !type.is_going && !has_failed && !at_capacity(type);
 }
 
 // S1.34

@@ -55,12 +55,13 @@ bool NaiveCore::set_type(const core::TypeConfig& config, std::string* /*why*/) {
     type.cost = config.cost;
     type.provider_type = config.provider_type;
     type.is_preemptible = config.preemptible;
+    type.is_going = false;
     type.quota_group = config.quota_group;
     type.labels = label_set(config.labels);
     return true;
 }
 
-// "Refused (state) while a worker or an order of it is there."
+// "While a worker or an order of it is there: state; it goes with the last one, and none is made."
 Reason NaiveCore::apply(const core::DeleteType& deleted) {
     uint32_t pool = 0;
     while (pool < m_.pools.size() && (m_.pools[pool].name != deleted.pool || !pool_lives(pool)))
@@ -68,12 +69,17 @@ Reason NaiveCore::apply(const core::DeleteType& deleted) {
     if (pool == m_.pools.size()) return Reason::kUnknownPool;
     const uint32_t place = type_named(pool, deleted.name);
     if (place == shm::kNoRow) return Reason::kNotFound;
+    m_.types.at(place).is_going = true;
+    return type_goes(place) ? Reason::kOk : Reason::kState;
+}
+
+bool NaiveCore::type_goes(uint32_t place) {
     const bool is_used = std::any_of(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
         return entry.second.type == place;
     });
-    if (is_used) return Reason::kState;
+    if (is_used || !m_.types.at(place).is_going) return false;
     m_.types.erase(place);
-    return Reason::kOk;
+    return true;
 }
 
 void NaiveCore::drop_types(uint32_t pool) {

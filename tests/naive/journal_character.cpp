@@ -188,6 +188,7 @@ void choose_elastic(Dice& dice, core::PoolConfig& config) {
     config.spare = static_cast<uint32_t>(dice.below(std::min(config.workers_max, 3U) + 1));
     if (dice.percent(60)) config.spare = 0;
     config.quota_estimate = dice.one_of<uint32_t>({0, 0, 0, 1, 2, 20});
+    config.price_factor_permille = dice.one_of<uint32_t>({0, 0, 1000, 1500, 2000});
     config.creates_max = dice.one_of<uint32_t>({0, 0, 1, 1, 2});
     config.create_throttle_ns = dice.one_of<uint64_t>({0, 0, 3, 10, 60});
     config.quiet_ns = dice.one_of<uint64_t>({0, 5, 30, shm::kNever});

@@ -200,6 +200,7 @@ struct Type {
     uint64_t cost = 1;
     std::string provider_type;
     bool is_preemptible = false;
+    bool is_going = false;
     std::string quota_group;
     Labels labels;                   // in a pool ordered by account
     uint32_t session = shm::kNoRow;  // its provisioner's

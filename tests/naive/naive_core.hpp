@@ -295,6 +295,7 @@ class NaiveCore {
     void meet_capacity(const Type& of, const core::Provisioned& answer);
     void boots_time_out();
     void cut_pauses(uint32_t pool);
+    bool type_goes(uint32_t type);
     void start_failed(uint32_t type);
 
     // elastic pools: the pass

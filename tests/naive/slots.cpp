@@ -113,8 +113,10 @@ void NaiveCore::leave(uint64_t id) {
     }
     arena_freed(slot.attribute_blocks);
     const uint32_t pool = slot.pool;
+    const uint32_t type = slot.type;
     m_.slots.erase(id);
     slot_count_fell(pool);
+    if (type != shm::kNoRow) type_goes(type);
 }
 
 // A claim or a lease lets the slot go. S0.24: whatever was left of its reservation ends with that,
@@ -234,7 +236,9 @@ void NaiveCore::apply(const core::Announce& announce) {
     Slot& slot = m_.slots.at(id);
     // "A worker without an order may say its type."
     if (slot.order == shm::OrderState::kNone && !announce.type.empty()) {
+        const uint32_t before = slot.type;
         slot.type = type_named(announce.pool, announce.type);
+        if (before != shm::kNoRow) type_goes(before);
     }
     arena_freed(slot.attribute_blocks);
     slot.attribute_blocks = blocks_for(announce.attributes.size());

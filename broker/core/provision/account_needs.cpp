@@ -52,8 +52,13 @@ bool Provisioning::serves(const Crowd& crowd, uint32_t set) const {
 }
 
 uint32_t Provisioning::cheapest_for(const Crowd& crowd) const {
+    uint32_t first = kNoRow;
     for (const uint32_t type : types_of(crowd.pool)) {
-        if (can_make(type) && serves(crowd, labels_of(type))) return type;
+        if (is_going(type) || !book()->labels.covers(labels_of(type), crowd.base)) continue;
+        if (first == kNoRow) first = type;
+        if (is_affordable(type, first) && can_make(type) && serves(crowd, labels_of(type))) {
+            return type;
+        }
     }
     return kNoRow;
 }

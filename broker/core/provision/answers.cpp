@@ -22,7 +22,8 @@ std::string_view group_of(const shm::TypeRow& type) {
 // Of both, what an answer "at capacity" for the one says of the other.
 bool is_alike(const shm::TypeRow& one, const shm::TypeRow& other) {
     const std::string_view provided{one.provider_type, one.provider_type_size};
-    return !provided.empty() && one.flags == other.flags &&
+    constexpr uint32_t kMarks = shm::TypeFlag::kPreemptible;
+    return !provided.empty() && (one.flags & kMarks) == (other.flags & kMarks) &&
            provided == std::string_view{other.provider_type, other.provider_type_size};
 }
 

@@ -90,6 +90,7 @@ void Provisioning::slot_enters(uint32_t row, SlotState to) {
         put(slot.boot_until_ns, kNever);
     }
     slot_changes(row);
+    if (to == SlotState::kFree) worker_leaves(state.slots[row].type);
 }
 
 // A locked claim begins or ends to wait.

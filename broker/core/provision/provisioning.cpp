@@ -31,9 +31,26 @@ bool Provisioning::at_capacity(uint32_t type) const {
            turn().now_ns < state.elastics[row.pool].everything_until_ns;
 }
 
+// S1.30: it does not go, and the cheapest one that does not allows its price.
+bool Provisioning::may_make(uint32_t type) const {
+    if (is_going(type)) return false;
+    const auto types = types_of(state.types[type].pool);
+    const auto first =
+        std::find_if(types.begin(), types.end(), [&](uint32_t other) { return !is_going(other); });
+    return is_affordable(type, *first);
+}
+
+// S1.30: beside the cheapest that would do.
+bool Provisioning::is_affordable(uint32_t type, uint32_t cheapest) const {
+    const shm::TypeRow& row = state.types[type];
+    const uint32_t factor = state.elastics[row.pool].price_factor_permille;
+    return factor == 0 || static_cast<__int128>(row.cost) * 1000 <=
+                              static_cast<__int128>(state.types[cheapest].cost) * factor;
+}
+
 uint32_t Provisioning::cheapest(uint32_t pool) const {
     for (const uint32_t type : types_of(pool)) {
-        if (can_make(type)) return type;
+        if (may_make(type) && can_make(type)) return type;
     }
     return kNoRow;
 }

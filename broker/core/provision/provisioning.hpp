@@ -53,6 +53,9 @@ struct Provisioning : Module<Provisioning> {
     bool reordered = false;  // provision() has locked or unlocked a claim
     PoolSet passed;          // by provision() since tell_headroom()
 
+    [[nodiscard]] bool is_going(uint32_t type) const {
+        return (state.types[type].flags & shm::TypeFlag::kGoing) != 0;
+    }
     [[nodiscard]] bool is_elastic(uint32_t pool) const {
         return state.elastics[pool].workers_max != 0;
     }
@@ -71,7 +74,8 @@ struct Provisioning : Module<Provisioning> {
     [[nodiscard]] uint32_t labels_of(uint32_t type) const {  // a set, or kNoRow
         return state.types[type].label_set - 1U;
     }
-    void find_types();  // those that were there when this core began
+    void worker_leaves(uint32_t type);  // kNoRow: it had none
+    void find_types();                  // those that were there when this core began
 
     // answers.cpp
     void apply(const Provisioned& command);
@@ -104,6 +108,8 @@ struct Provisioning : Module<Provisioning> {
     [[nodiscard]] bool at_quota(uint32_t pool) const;
     [[nodiscard]] bool is_quota_met(uint32_t pool) const;
     [[nodiscard]] bool at_capacity(uint32_t type) const;
+    [[nodiscard]] bool may_make(uint32_t type) const;
+    [[nodiscard]] bool is_affordable(uint32_t type, uint32_t cheapest) const;
     // That can be made now; kNoRow: none.
     [[nodiscard]] uint32_t cheapest(uint32_t pool) const;
 
@@ -112,6 +118,7 @@ struct Provisioning : Module<Provisioning> {
     void list_type(uint32_t type);
     void label_type(uint32_t type, uint32_t set);
     void drop_type(uint32_t type);
+    [[nodiscard]] bool is_used(uint32_t type) const;
 
     // answers.cpp
     void order_fails(uint32_t slot);

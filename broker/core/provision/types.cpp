@@ -70,6 +70,7 @@ void Provisioning::configure(uint32_t pool, const PoolConfig& config, bool is_ne
     put(row.capacity_error_ns, config.capacity_error_ns);
     put(row.idle_timeout_ns, config.idle_timeout_ns);
     put(row.boot_timeout_ns, config.boot_timeout_ns);
+    put(row.price_factor_permille, config.price_factor_permille);
     // What goes on is not longer than what would begin now.
     const auto bound = [&](uint64_t& until_ns, TimeNs pause_ns) {
         put(until_ns, std::min<TimeNs>(until_ns, sum_or_never(turn().now_ns, pause_ns)));
@@ -206,13 +207,25 @@ Reason Provisioning::delete_type(const DeleteType& command) {
     if (pool == kNoRow) return Reason::kUnknownPool;
     const uint32_t type = find_type(pool, command.name);
     if (type == kNoRow) return Reason::kNotFound;
+    matcher().touch(pool);
+    if (!is_used(type)) {
+        drop_type(type);
+        return Reason::kOk;
+    }
+    put(edit().row(state.types[type], 1).flags, state.types[type].flags | shm::TypeFlag::kGoing);
+    return Reason::kState;
+}
+
+void Provisioning::worker_leaves(uint32_t type) {
+    if (type != kNoRow && is_going(type) && !is_used(type)) drop_type(type);
+}
+
+bool Provisioning::is_used(uint32_t type) const {
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
         const shm::SlotRow& slot = state.slots[row];
-        if (slot.state != SlotState::kFree && slot.type == type) return Reason::kState;
+        if (slot.state != SlotState::kFree && slot.type == type) return true;
     }
-    drop_type(type);
-    matcher().touch(pool);
-    return Reason::kOk;
+    return false;
 }
 
 void Provisioning::apply(const Provide& command) {

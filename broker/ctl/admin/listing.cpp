@@ -241,7 +241,8 @@ Sheet type_sheet(const std::vector<std::unique_ptr<admin::TypeT>>& types) {
                  {"ordered", "ORDERED"},
                  {"workers", "WORKERS"},
                  {"capacity_left_ns", "AT CAPACITY", 1},
-                 {"failed_left_ns", "FAILED", 2}}};
+                 {"failed_left_ns", "FAILED", 2},
+                 {"going", ""}}};
     for (const auto& row : types) {
         sheet.rows.push_back({Cell::of(row->pool),
                               Cell::of(row->name),
@@ -254,7 +255,8 @@ Sheet type_sheet(const std::vector<std::unique_ptr<admin::TypeT>>& types) {
                               Cell::of(row->ordered),
                               Cell::of(row->workers),
                               seen_duration(row->capacity_ns != 0, row->capacity_ns),
-                              seen_duration(row->failed_ns != 0, row->failed_ns)});
+                              seen_duration(row->failed_ns != 0, row->failed_ns),
+                              Cell::of(row->going)});
     }
     return sheet;
 }
