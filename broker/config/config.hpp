@@ -105,8 +105,9 @@ struct TypeSettings {
     std::string pool;
     uint32_t cost = 1;  // the cheapest is made first
     bool preemptible = false;
-    std::string provider_type;  // empty: one of its own
-    std::string quota_group;    // empty: none
+    std::string provider_type;        // empty: one of its own
+    std::string quota_group;          // empty: none
+    std::vector<std::string> labels;  // of its workers, in a pool ordered by account
 };
 
 struct Config {

@@ -67,14 +67,33 @@ inline void read_elastic(Section& section,
     section.duration("overload_quiet", values.quiet_ns, 1'000'000, year);
     read_price_factor(section, values.price_factor_permille, mistakes);
     if (!section.has("order")) values.order = shm::PoolOrder::kPriority;
-    if (values.order != shm::PoolOrder::kPriority) {
+    if (values.order == shm::PoolOrder::kArrival) {
         section.mistake("order",
-                        "an elastic pool is ordered by priority, in which claims that bring none "
-                        "are served as they come");
+                        "an elastic pool is ordered by account, or by priority, in which claims "
+                        "that bring none are served as they come");
     }
     if (values.park) section.mistake("park", "no lease of an elastic pool is parked");
     if (section.has("resources")) {
         section.mistake("resources", "the workers of an elastic pool are leased as a whole");
+    }
+}
+
+// What each worker of a type of a pool ordered by account has.
+inline void read_type_labels(Section& section, TypeSettings& type) {
+    const toml::node* node = section.find("labels");
+    if (node == nullptr) return;
+    const toml::array* array = node->as_array();
+    bool good = array != nullptr && array->size() <= shm::kLabelsMax;
+    for (size_t i = 0; good && i < array->size(); ++i) {
+        const auto label = (*array)[i].value_exact<std::string>();
+        good = label && !label->empty() && label->size() <= shm::kNameMax &&
+               label->find('\0') == std::string::npos;
+        if (good) type.labels.push_back(*label);
+    }
+    if (!good) {
+        section.mistake("labels",
+                        "write an array of at most 32 labels, of 1 to 63 bytes each, such as "
+                        "[\"gpu\"]");
     }
 }
 
@@ -95,6 +114,7 @@ inline void read_type(Section& section, Config& config, Mistakes& mistakes) {
         section.text(key, *text);
         if (text->size() > shm::kTypeWordMax) section.mistake(key, "at most 31 bytes");
     }
+    read_type_labels(section, type);
     section.finish();
     const auto pool = std::find_if(config.pools.begin(), config.pools.end(), [&](const auto& it) {
         return it.name == type.pool;
@@ -106,6 +126,11 @@ inline void read_type(Section& section, Config& config, Mistakes& mistakes) {
     } else if (pool->values.workers_max == 0) {
         section.mistake("pool",
                         in_quotes(type.pool) + " is not elastic: its [[pool]] has no workers_max");
+    } else if (!type.labels.empty() && pool->values.order != shm::PoolOrder::kAccount) {
+        section.mistake("labels",
+                        in_quotes(type.pool) +
+                            " is not ordered by account: any of its workers "
+                            "serves any claim");
     }
     const bool again = std::any_of(config.types.begin(), config.types.end(), [&](const auto& it) {
         return it.name == type.name && it.pool == type.pool;

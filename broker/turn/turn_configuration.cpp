@@ -51,6 +51,8 @@ std::vector<std::string> Turn::set_types(const std::vector<TypeSettings>& types)
         config.preemptible = type.preemptible;
         config.provider_type = type.provider_type;
         config.quota_group = type.quota_group;
+        const std::vector<std::string_view> labels(type.labels.begin(), type.labels.end());
+        config.labels = labels;
         std::string why;
         if (!core_.set_type(config, &why)) refused.push_back(why);
     }

@@ -98,9 +98,15 @@ void NaiveCore::provision_accounts(const Pass& pass) {
         }
         for (; wanted > 0 && running_units(pool) + needed < limit; --wanted) {
             uint32_t type = shm::kNoRow;
+            uint64_t least = 0;
             for (const uint32_t place : types_by_cost(pool)) {
+                const Type& known = m_.types.at(place);
+                if (known.is_going || !has_all(known.labels, claim.base)) continue;
+                if (least == 0) least = known.cost;
+                const uint64_t factor = m_.pools.at(pool).config.price_factor_permille;
+                const bool is_dear = factor != 0 && known.cost * 1000 > least * factor;
                 const bool fits =
-                    can_be_made(place) && may_be_served(claim, m_.types.at(place).labels, coming);
+                    !is_dear && can_be_made(place) && may_be_served(claim, known.labels, coming);
                 if (fits && type == shm::kNoRow) type = place;
             }
             if (type == shm::kNoRow) break;
