@@ -152,17 +152,12 @@ void Hand::lose_post(int64_t now_ns) {
 void Hand::clean(int64_t now_ns) {
     state_ = State::kCleaning;
     due_ns_ = after(now_ns, options_.grace_ns);
-    ProcessStart start;
-    start.program = "/bin/sh";
-    start.command = {"sh", "-c", options_.between};
-    start.variables = {"DIBS_POOL=" + options_.pool.name,
-                       "DIBS_WORKER_INDEX=" + std::to_string(index_),
-                       "DIBS_WORKER_NAME=" + name_,
-                       "DIBS_WORKER_PID=" + std::to_string(process_->pid())};
-    start.quiet = true;
-    start.guard = &guard_;
     try {
-        start.entrance = leaf_entrance();
+        ProcessStart start = start_with();
+        start.program = "/bin/sh";
+        start.command = {"sh", "-c", options_.between};
+        start.variables.push_back("DIBS_WORKER_PID=" + std::to_string(process_->pid()));
+        start.quiet = true;
         cleaner_ = std::make_unique<Process>(start);
     } catch (const Failure& failure) {
         fail(std::string("cannot be cleaned: ") + failure.what(), now_ns);

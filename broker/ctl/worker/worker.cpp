@@ -1,4 +1,4 @@
-// broker/ctl/worker/worker.cpp -- `dibs worker`: parses its arguments and starts the crew.
+// broker/ctl/worker/worker.cpp -- `dibs worker`: parses its arguments and runs one crew.
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
@@ -14,8 +14,8 @@
 #include "broker/ctl/labels.hpp"
 #include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/ctl/worker/crew.hpp"
 #include "broker/ctl/worker/options.hpp"
+#include "broker/ctl/worker/runner.hpp"
 #include "broker/text/terminal_text.hpp"
 #include "shm/pool_name.hpp"
 
@@ -227,7 +227,7 @@ int run_worker(int argc, char** argv) {
     try {
         read_words(words, &options);
         options.program = find_command(options.command.front());
-        return worker::run_crew(options);
+        return worker::run_crews({options}, nullptr);
     } catch (const Failure& failure) {
         talk("dibs worker: " + harmless(failure.what()));
         return failure.exit_code();
