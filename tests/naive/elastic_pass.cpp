@@ -270,7 +270,7 @@ bool NaiveCore::is_to_stop(const Slot& slot) {
 // S1.37: those of orders that have been idle for too long, the longest idle first, "if I less the
 // drained ones is above workers_min, more are idle than spare, L and the units of the first claim
 // that waits and is not locked, and its type has a provisioner";
-// of a pool that drains all.
+// of a pool that drains all, but where the broker alone does.
 void NaiveCore::stop_idle(uint32_t pool) {
     const core::PoolConfig& config = m_.pools.at(pool).config;
     const std::vector<uint64_t> queued =
@@ -287,7 +287,8 @@ void NaiveCore::stop_idle(uint32_t pool) {
         const bool is_spare = workers(pool) - drained > config.workers_min &&
                               ready_of(pool).size() > config.spare + locked_units(pool) + next;
         if (m_.types.at(slot.type).session == shm::kNoRow) continue;
-        if (is_draining(pool) || (is_too_long && is_spare)) drain_slot(slot, true);
+        const bool ends = m_.pools.at(pool).is_draining || m_.pools.at(pool).is_leaving;
+        if (ends || (is_too_long && is_spare)) drain_slot(slot, true);
     }
 }
 

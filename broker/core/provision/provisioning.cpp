@@ -259,7 +259,7 @@ uint32_t Provisioning::longest_idle(uint32_t pool) const {
 TimeNs Provisioning::stop_due(uint32_t row) const {
     const uint32_t slot = longest_idle(row);
     if (slot == kNoRow) return kNever;
-    if (pools().draining(row)) return 0;
+    if (pools().draining_alone(row)) return 0;
     const shm::PoolRow& pool = state.pools[row];
     const shm::ElasticRow& elastic = state.elastics[row];
     // Those of the first claim that is not locked, too: of several units it may be one that lacks

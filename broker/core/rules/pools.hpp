@@ -46,8 +46,11 @@ struct Pools : Module<Pools> {
     // Why its pool will never serve it as it is now; kOk: it may.
     [[nodiscard]] Reason waits_for_nothing(uint32_t claim) const;
     bool draining(uint32_t pool) const {
-        return state.counters->draining != 0 ||
-               state.pools[pool].state == shm::PoolState::kDraining ||
+        return state.counters->draining != 0 || draining_alone(pool);
+    }
+    // Not because the broker does.
+    bool draining_alone(uint32_t pool) const {
+        return state.pools[pool].state == shm::PoolState::kDraining ||
                (state.pools[pool].flags & shm::PoolFlag::kLeaving) != 0;
     }
     Reason drain(const Drain& command, TimeNs* left_ns);
