@@ -1,6 +1,6 @@
 // broker/config/config_text.cpp -- parses the configuration file and reports every mistake in it.
 //
-// TOML is known to this folder alone.
+// TOML is known to this folder and broker/ctl/runner/command_file.cpp alone.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/config/config.hpp"
 

@@ -2,7 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/worker/ground.hpp"
 
+#include <signal.h>
 #include <sys/prctl.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
 
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output/talk.hpp"
@@ -18,12 +23,29 @@ Ground::Ground(bool service) : service_(service) {
     if (tree_ || !service) return;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     talk("dibs-runner: no control groups here (" + why_ +
-         "): what a worker starts outside its process group ends with the runner, not with the "
-         "worker, and lives on if the runner is killed");
+         "): what a worker starts outside its process group is found by its variables alone, and "
+         "lives on if the runner is killed");
 }
 
 Ground::~Ground() {
     if (tree_) tree_->kill();
+    guard_.reset();
+    if (!tree_ && service_) TreeLeaf("").kill();
+}
+
+// Of what it has started all have its variables, if they have not changed them.
+void Ground::end_orphans(const std::vector<std::string>& variables) const {
+    if (tree_ || !service_) return;
+    const TreeLeaf all("");
+    std::vector<uint32_t> left = all.processes();
+    std::erase_if(left, [&](uint32_t pid) {
+        std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
+        const std::string text{std::istreambuf_iterator<char>(file), {}};
+        return !std::all_of(variables.begin(), variables.end(), [&](const std::string& one) {
+            return ('\0' + text).find('\0' + one + '\0') != std::string::npos;
+        });
+    });
+    all.signal_all(SIGKILL, left);
 }
 
 void Ground::prepare(const Options& options) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "broker/ctl/tree/tree_leaf.hpp"
 #include "broker/ctl/worker/guard.hpp"
@@ -23,6 +24,9 @@ class Ground {
 
     // Has what these options need, or Failure; says what of it cannot be had.
     void prepare(const Options& options);
+
+    // Of a service without control groups: kills what a process with these has left, "NAME=value".
+    void end_orphans(const std::vector<std::string>& variables) const;
 
     // Of all processes; null: there is none.
     [[nodiscard]] const TreeLeaf* tree() const { return tree_.get(); }

@@ -338,6 +338,7 @@ void Hand::take_end(int status, int64_t now_ns) {
     leftover_.reset();
     unsent_.clear();
     if (leaf_) leaf_->kill();
+    ground_.end_orphans({"DIBS_POOL=" + options_.pool.name, "DIBS_WORKER_NAME=" + name_});
     if (relay_) relay_->finish(name_);
     const int64_t lived_ns = now_ns - born_ns_;
     // A process that had only been told to end, and was killed, was killed by another process.

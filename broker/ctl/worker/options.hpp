@@ -1,5 +1,5 @@
-// broker/ctl/worker/options.hpp -- the options of `dibs worker`, and of one type of a
-// `dibs-runner`. SPDX-License-Identifier: Apache-2.0
+// broker/ctl/worker/options.hpp -- the options of `dibs worker`, and of a type of `dibs-runner`.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <sys/types.h>

@@ -1,8 +1,8 @@
 // broker/ctl/worker/relay.hpp -- passes on to the log what a process writes to its standard error.
 //
 // Line by line, with the slot's name before each. The process writes to a pipe that is emptied here
-// whatever becomes of the lines: where the log has no room they are dropped, and counted
-// (talk.hpp). SPDX-License-Identifier: Apache-2.0
+// whatever becomes of the lines: where the log has no room they are dropped and counted.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
