@@ -64,9 +64,10 @@ def another_type(place):
 def fails(place):
     place.start(pools("py", "ends", "never"))
     starts = place.folder / "starts"
-    runner = begin(place, worker(place), worker(place, "ends", script=f"echo >> {starts}; exit 3"),
+    runner = begin(place, worker(place), worker(place, "ends", script=f"echo >> {starts}; printf bye >&2; exit 3"),
                    worker(place, "never", script="sleep 1000", ready='"line:ready"', ready_timeout='"100ms"'))
     waiting = [call(place, "", "ends"), call(place, "", "never")]
+    line_with(runner, "ends-0: bye\n")  # though its line has no end
     told = [line_with(runner, "ends-0: process"), line_with(runner, "was not ready within 100ms")]
     expect("ended with exit code 3" in told[0] and 'no line with "ready"' in told[1], told)
     ask(place)
@@ -109,7 +110,7 @@ def stalled(place):
 @case("HUP: a type that is gone drains, a new one begins, what has changed is for new processes; a bad file changes nothing")
 def reloads(place):
     place.start(pools("py", "sh", "new"))
-    runner = begin(place, worker(place), worker(place, "sh"))
+    runner = begin(place, worker(place, count=1), worker(place, "sh"))
     process, old = ask(place), ask(place, "", "sh")
 
     def reload(text, *workers):
@@ -125,7 +126,13 @@ def reloads(place):
         os.sched_yield()
     expect_equal(ask(place), process)
     ask(place, "", "new")
-    end(process)
+    calls = [call(place, "held") for _ in range(4)]
+    await_slots(place, 3, "leased")
+    go(place)
+    processes = {answer(child) for child in calls}
+    expect(len(processes) == 3 and process in processes, processes)
+    for one in processes:
+        end(one)
     expect_equal(place.run("call", "py", "", "-t", "1min")[1].split()[1:], ["new"])
     (place.folder / "runner.toml").chmod(0o666)
     runner.send_signal(signal.SIGHUP)

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 
@@ -46,6 +47,8 @@ def begin(place, *workers, user=None, **options):
     file = write(place, *workers) if workers else place.folder / "runner.toml"
     words = [program(place), "--config", str(file)]
     if user is not None:
+        place.tool({"user": user})  # and the library that both need
+        words[0] = shutil.copy(words[0], place.folder)
         words = ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups", *words]
     runner = subprocess.Popen(words, text=True, env=place.environment(),
                               **{"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE} | options)

@@ -106,7 +106,9 @@ void Crew::take_orders(int64_t now_ns) {
 // The one that has waited longest. False: it waits on.
 bool Crew::take_order(int64_t now_ns) {
     const auto& [order, text] = waiting_.front();
-    const auto end = hands_.begin() + options_.pool.count;  // there may have been more
+    // There may have been more before the options changed.
+    const size_t most = std::min<size_t>(options_.pool.count, hands_.size());
+    const auto end = hands_.begin() + static_cast<ptrdiff_t>(most);
     auto hand = std::find_if(hands_.begin(), end, [](const auto& it) { return it->is_warm(); });
     if (hand == end && is_failing(now_ns)) {
         orders_->answer(order, DIBS_NOT_STARTED);
@@ -140,7 +142,10 @@ void Crew::check_own_orders(int64_t now_ns) {
     check_due_ns_ = after(now_ns, kCheckEvery);
     for (const auto& hand : hands_) {
         const auto order = hand->own_order();
-        if (order && orders_->is_over(*order)) (void)hand->stop_order(*order, now_ns);
+        if (!order) continue;
+        const auto is_over = orders_->is_over(*order);
+        if (!is_over) return;  // nor would it answer of the others
+        if (*is_over) (void)hand->stop_order(*order, now_ns);
     }
 }
 

@@ -96,14 +96,12 @@ bool Orders::next(dibs_assignment* order, int64_t now_ns) {
 }
 
 // Where it is known, it has been answered so, and nothing changes.
-bool Orders::is_over(uint64_t order) {
-    if (!attachment_) return false;
-    return dibs_provisioned(attachment_->session(),
-                            order,
-                            DIBS_CREATED,
-                            DIBS_SCOPE_TYPE,
-                            nullptr,
-                            DIBS_SECOND) == DIBS_ENOTFOUND;
+std::optional<bool> Orders::is_over(uint64_t order) {
+    if (!attachment_) return std::nullopt;
+    const int code = dibs_provisioned(
+        attachment_->session(), order, DIBS_CREATED, DIBS_SCOPE_TYPE, nullptr, DIBS_SECOND);
+    if (code != DIBS_OK && code != DIBS_ENOTFOUND) return std::nullopt;
+    return code == DIBS_ENOTFOUND;
 }
 
 // Whether it is heard says the next order.

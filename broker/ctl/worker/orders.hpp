@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "broker/ctl/attachment.hpp"
@@ -28,8 +29,9 @@ class Orders {
     void answer(uint64_t order, int answer);
     // It has the role, as far as is known.
     [[nodiscard]] bool is_present() const { return attachment_ != nullptr; }
-    // The broker knows it no more, nor the slot that it has become. Waits for the answer.
-    [[nodiscard]] bool is_over(uint64_t order);
+    // Whether the broker knows it no more, nor the slot that it has become. Waits for the answer,
+    // if there is a broker to give one.
+    [[nodiscard]] std::optional<bool> is_over(uint64_t order);
     // Orders no more: workers that it made stay.
     void leave() {
         attachment_.reset();

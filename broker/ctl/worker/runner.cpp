@@ -134,15 +134,15 @@ class Runner {
         std::erase_if(crews_, [this](const auto& crew) {
             return reload_ && crew->draining() && crew->gone() && !stopping_;
         });
+        if (reload_ && ground_.tree() == nullptr) reap_orphans();
         take_signals_in(now_ns);
     }
 
     void take_signals_in(int64_t now_ns) {
         signalfd_siginfo taken = {};
         while (read(signals_.get(), &taken, sizeof taken) == sizeof taken) {
-            if (taken.ssi_signo == SIGCHLD) {
-                reap_orphans();
-            } else if (taken.ssi_signo == SIGHUP && reload_) {
+            if (taken.ssi_signo == SIGCHLD) continue;  // reap_orphans()
+            if (taken.ssi_signo == SIGHUP && reload_) {
                 if (!stopping_) take_reload(now_ns);
             } else {
                 stop(now_ns);
