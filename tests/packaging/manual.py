@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -82,6 +83,12 @@ def main(dibs, dibsd, runner, *paths):
     read = set(re.findall(r'(?:text|texts|count|size|word|uses|pair|find|table_of_texts)[({]\s*"(\w+)"', source)) - {"min"}
     tap.case("dibs-runner.8: names every key of its file", [] if len(read) > 20 else ["too few"] +
              sorted(key for key in read if not re.search(rf"\b{key}\b", pages["dibs-runner.8"])))
+    example = re.search(r"```toml\n(.*?)```", (ROOT / "docs/runner.md").read_text(), re.S)[1]
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(example)
+        file.flush()
+        ran = subprocess.run([runner, "--check", file.name], capture_output=True, text=True, check=False)
+    tap.equal("docs/runner.md: its example is a good file", (ran.returncode, ran.stderr), (0, ""))
     keys = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs/configuration.md").read_text(), re.M))
     tap.case("docs/configuration.md has keys", [] if len(keys) > 20 else ["too few"])
     tap.case("dibs.toml.5: names every key",

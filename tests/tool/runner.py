@@ -226,7 +226,7 @@ def bad_input(place):
     plain = place.folder / "plain"
     plain.write_text("")
     told = (
-        ({"command": '["/nowhere/serve"]'}, "command: there is no command /nowhere/serve"),
+        ({"command": '["/nowhere/serve"]'}, "there is no command /nowhere/serve"),
         ({"command": '["serve-nothing"]'}, 'there is no command "serve-nothing" in the folders of PATH'),
         ({"command": f'["{plain}"]'}, "it is no executable file"),
         ({"command": '["./serve"]'}, "write its whole path"),
@@ -238,7 +238,7 @@ def bad_input(place):
         ({"min": 5}, "min: is the pool's: workers_min of its [[pool]] in dibsd's configuration"),
         ({"memory_max": -5}, "memory_max: must be between 1MiB and"),
         ({"cpu_max": -0.5}, "cpu_max: must be a number of CPUs"),
-        ({"uses_max": -1}, "uses_max: must be a number of uses"),
+        ({"uses_max": -1}, "uses_max: must be between 0 and"),
         ({"age_max": '"-1s"'}, "age_max: \"-1s\" is not a duration"),
         ({"backoff": '"2min"'}, "backoff_max (30s) is below backoff"),
         ({"redy": '"notify"'}, 'unknown key "redy" in a worker; did you mean "ready"?'),
@@ -247,6 +247,7 @@ def bad_input(place):
         ({"user": '"nobody-there"'}, 'this host knows no user "nobody-there"'),
         ({"folder": '"/nowhere"'}, "is no folder's whole path"),
         ({"name": '"a\\nb"'}, "name: "),
+        ({"folder": '"/usr\\u0000x"'}, "folder: a zero byte"),
         ({"type": '"a/b"'}, "type: a pool's name has"),
     )
     for keys, what in told:

@@ -128,9 +128,10 @@ class Type {
         const bool is_only = options_.type == options_.pool.name;
         options_.name = options_.pool.name + (is_only ? "" : "-" + options_.type);
         options_.name.resize(std::min(options_.name.size(), kNameMost));
-        if (section_.text("name", options_.name) && options_.name.size() > kNameMost)
+        if (!text("name", options_.name)) return;
+        check("name", [&] { check_name("name", options_.name); });
+        if (options_.name.size() > kNameMost)
             section_.mistake("name", "at most 58 bytes; the process's number stands behind it");
-        check("name", [&] { check_name("it", options_.name); });
     }
 
     void read_command() {
@@ -147,7 +148,7 @@ class Type {
     }
 
     void read_folder() {
-        section_.text("folder", options_.folder);
+        text("folder", options_.folder);
         struct stat about = {};
         if (!options_.folder.empty() &&
             (options_.folder.front() != '/' || stat(options_.folder.c_str(), &about) != 0 ||
@@ -158,7 +159,7 @@ class Type {
 
     void read_user() {
         std::string name;
-        if (!section_.text("user", name)) return;
+        if (!text("user", name)) return;
         const struct passwd* entry = getpwnam(name.c_str());
         if (entry == nullptr)
             return section_.mistake("user", "this host knows no user " + in_quotes(name));
@@ -232,17 +233,15 @@ class Type {
                       options_.leftovers,
                       {{"end", Leftovers::kEnd}, {"keep", Leftovers::kKeep}});
         options_.labels = texts("labels");
-        check("labels", [&] { check_labels("it", options_.labels); });
+        check("labels", [&] { check_labels("labels", options_.labels); });
         for (const auto& [key, value] : table_of_texts("attributes")) {
             if (key.empty() || key.find('=') != key.npos)
                 section_.mistake("attributes", in_quotes(key) + ": a key has no '='");
             options_.attributes.emplace_back(key, value);
         }
-        section_.text("between", options_.between);
-        const bool is_fit = inaudible(options_.between).empty();
-        if (!is_fit) section_.mistake("between", inaudible(options_.between));
-        uint64_t uses_max = 0;
-        size_or_count("uses_max", &uses_max);
+        text("between", options_.between);
+        uint32_t uses_max = 0;
+        section_.count("uses_max", uses_max, 0, UINT32_MAX);
         options_.uses_max = uses_max;
     }
 
@@ -275,13 +274,11 @@ class Type {
         options_.cpu_max_us = static_cast<uint64_t>(count * kPeriodUs);
     }
 
-    void size_or_count(std::string_view key, uint64_t* out) {
-        const toml::node* node = section_.find(key);
-        if (node == nullptr) return;
-        const auto value = node->value_exact<int64_t>();
-        if (!value || *value < 0)
-            return section_.mistake(key, "must be a number of uses; 0: no limit");
-        *out = static_cast<uint64_t>(*value);
+    bool text(std::string_view key, std::string& out) {
+        if (!section_.text(key, out)) return false;
+        const std::string why = inaudible(out);
+        if (!why.empty()) section_.mistake(key, why);
+        return why.empty();
     }
 
     std::vector<std::string> texts(std::string_view key) {
@@ -328,13 +325,13 @@ class Type {
         return found;
     }
 
-    // Of what throws a Failure.
+    // Of what throws a Failure, which says what it is about.
     template <typename Check>
     void check(std::string_view key, Check check) {
         try {
             check();
         } catch (const Failure& failure) {
-            section_.mistake(key, failure.what());
+            mistakes_.add(*section_.find(key), failure.what());
         }
     }
 
