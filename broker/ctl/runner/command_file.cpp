@@ -196,7 +196,7 @@ class Type {
             }
             if (!why.empty()) section_.mistake("environment", in_quotes(key) + ": " + why);
             std::erase_if(options_.environment,
-                          [&](const auto& one) { return one.starts_with(key + "="); });
+                          [sign = key + "="](const auto& one) { return one.starts_with(sign); });
             options_.environment.push_back(key + "=" + value);
         }
     }

@@ -143,9 +143,10 @@ bool Hand::must_retire(int64_t now_ns) const {
 void Hand::lose_post(int64_t now_ns) {
     const std::string why = "its session at the broker has ended (" + post_->end() + ")";
     post_.reset();
-    if (state_ == State::kIdle) return retry_post(now_ns, why);
+    if (state_ == State::kIdle && options_.type.empty()) return retry_post(now_ns, why);
     post_trouble_ = why;
     say(why);
+    if (state_ == State::kIdle) be_warm();
     if (state_ == State::kBusy) begin_ending(now_ns);
 }
 
