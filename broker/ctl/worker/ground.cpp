@@ -4,6 +4,8 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include <algorithm>
 #include <fstream>
@@ -15,6 +17,25 @@
 #include "broker/ctl/worker/forerunners.hpp"
 
 namespace dibs::ctl::worker {
+
+namespace {
+
+// What is left of all processes is this one's by and by, where it is the subreaper. Waits for what
+// it can kill, not for what another user runs. SIGCHLD is blocked.
+void end_descendants() {
+    TreeLeaf("").kill();
+    sigset_t ended;
+    sigemptyset(&ended);
+    sigaddset(&ended, SIGCHLD);
+    const timespec longest = {1, 0};
+    for (;;) {
+        const pid_t child = waitpid(-1, nullptr, WNOHANG);
+        if (child < 0) return;
+        if (child == 0 && sigtimedwait(&ended, nullptr, &longest) < 0) return;
+    }
+}
+
+}  // namespace
 
 Ground::Ground(bool service) : service_(service) {
     tree_ = service ? make_runner_tree(&why_) : TreeLeaf::make("worker", &why_);
@@ -30,7 +51,7 @@ Ground::Ground(bool service) : service_(service) {
 Ground::~Ground() {
     if (tree_) tree_->kill();
     guard_.reset();
-    if (!tree_ && service_) TreeLeaf("").kill();
+    if (!tree_ && service_) end_descendants();
 }
 
 // Of what it has started all have its variables, if they have not changed them.
