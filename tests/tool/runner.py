@@ -16,6 +16,9 @@ from runners import answer, ask, await_slots, begin, call, go, leave, line_with,
 from tap import Skip, case, expect, expect_equal, main
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/packaging"))
+from unit_file import UnitFile  # noqa: E402
+
 FLOOD = "while read -r line; do head -c 300000 /dev/zero | tr '\\0' x >&2; seq 5000 >&2; echo $$; done"
 
 
@@ -143,22 +146,29 @@ def reloads(place):
     leave(runner)
 
 
-@case("HUP and TERM in a service manager's words: ready once, stopping once, and nothing of it is the workers' to say")
-def notices(place):
+@case("its units start, reload and stop it: ready once, stopping once, and nothing of that is the workers' to say")
+def units(place):
     place.start(pools())
-    path = str(place.folder / "manager")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.bind(path)
-        manager.settimeout(60)
-        os.environ["NOTIFY_SOCKET"] = path
-        try:
-            runner = begin(place, worker(place, script='while read -r line; do echo $$ "[$NOTIFY_SOCKET]"; done'))
-        finally:
-            del os.environ["NOTIFY_SOCKET"]
-        expect_equal(manager.recv(100), b"READY=1")
-        expect_equal(place.run("call", "py", "", "-t", "1min")[1].split()[1:], ["[]"])
-        leave(runner)
-        expect_equal(manager.recv(100), b"STOPPING=1")
+    file = write(place, worker(place, script='while read -r line; do echo $$ "[$NOTIFY_SOCKET]"; done'))
+    for name in ("dibs-runner.service", "dibs-runner-user.service"):
+        unit = UnitFile(name, None, None)
+        unit.places = {"/usr/bin/dibs-runner": program(place), "/etc/dibs/runner.toml": str(file),
+                       "%E/dibs/runner.toml": str(file), "/run/dibs/dibs.sock": place.socket,
+                       "%t/dibs/dibs.sock": place.socket}
+        expect_equal((unit.words("Type"), unit.words("Delegate"), unit.words("KillMode")), (["notify"], ["yes"], ["mixed"]))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(str(place.folder / name))
+            manager.settimeout(60)
+            runner = subprocess.Popen(next(unit.commands("ExecStart")), stderr=subprocess.PIPE, text=True,
+                                      env=place.environment(NOTIFY_SOCKET=str(place.folder / name)))
+            place.children.append(runner)
+            expect_equal(manager.recv(100), b"READY=1")
+            expect_equal(place.run("call", "py", "", "-t", "1min")[1].split()[1:], ["[]"])
+            for command in unit.commands("ExecReload", runner.pid):
+                expect_equal(subprocess.run(command, timeout=60, check=False).returncode, 0)
+            line_with(runner, "read its file again")
+            leave(runner)
+            expect_equal(manager.recv(100), b"STOPPING=1")
 
 
 @case("ready by notify, as another user too, who has its groups, folder and variables, and none that begin with LD_")
