@@ -135,9 +135,10 @@ def out_of_memory(place):
         raise Skip("there is no memory controller in this hierarchy")
     place.start(pools())
     hog = "while read -r line; do case $line in *hog*) head -c 300M /dev/zero | tail;; esac; echo $$; done"
-    begin(place, worker(place, script=hog, memory_max='"32MiB"'))
+    runner = begin(place, worker(place, script=hog, memory_max='"32MiB"'))
     process = ask(place)
     expect(place.run("call", "py", "hog", "-t", "1min")[0] != 0, "it was served")
+    line_with(runner, "at its memory_max")
     expect(ask(place) != process, "the same process")
 
 

@@ -349,7 +349,8 @@ void Hand::take_end(int status, int64_t now_ns) {
         ++failures_;
         if (!told) {
             say(who + shown_end(status) + " after " + shown_time(lived_ns) +
-                (was_ready_ ? "" : ", before it was ready"));
+                (was_ready_ ? "" : ", before it was ready") +
+                (ran_out_of_memory() ? "; all of it was killed at its memory_max" : ""));
         }
     }
     state_ = State::kEmptying;

@@ -155,6 +155,7 @@ class Hand {
     bool sweep(int64_t now_ns);
     void end_leftovers(int64_t now_ns);
     void make_leaf();
+    [[nodiscard]] bool ran_out_of_memory() const;
     [[nodiscard]] shm::Descriptor leaf_entrance() const;
     void look_at_leaf(int64_t now_ns);
     void leave_leaf(int64_t now_ns);

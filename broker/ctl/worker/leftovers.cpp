@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "broker/admission/peer.hpp"
 #include "broker/ctl/clock.hpp"
@@ -108,6 +109,16 @@ void Hand::make_leaf() {
     }
     if (options_.cpu_max_us != 0 && ground_.limits_cpu())
         limit("cpu.max", std::to_string(options_.cpu_max_us) + " 100000");
+}
+
+bool Hand::ran_out_of_memory() const {
+    if (!leaf_ || options_.memory_max == 0) return false;
+    std::ifstream events(leaf_->folder() + "/memory.events");
+    uint64_t count = 0;
+    for (std::string name; events >> name >> count;) {
+        if (name == "oom_kill" && count != 0) return true;
+    }
+    return false;
 }
 
 shm::Descriptor Hand::leaf_entrance() const {
