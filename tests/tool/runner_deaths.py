@@ -8,10 +8,12 @@ import os
 import signal
 import sys
 
-from groups import ALICE, end, group_of, lives, needs_groups
+from groups import ALICE, end, group_of, lives, needs_groups, new_group
 from runners import (answer, ask, await_slots, begin, call, go, kept_broker, kill_both, leave, line_with,
                      pools, quoted, worker, write, SERVE)
 from tap import Skip, case, expect, expect_equal, main
+
+SHARED = f'socket_mode = "0666"\n[[policy]]\nuser = {ALICE}\nprovisions = ["py"]\noffers = ["py"]\n'
 
 
 @case("what ignores TERM is killed after its grace, and what has left children leaves none")
@@ -142,11 +144,31 @@ def out_of_memory(place):
     expect(ask(place) != process, "the same process")
 
 
+@case("another user's, in a group of that user's own: what it has left is ended by the successor, and no group stays")
+def of_another_user(place):
+    if os.geteuid() != 0:
+        raise Skip("only root can become another user")
+    place.start(SHARED + pools())
+    place.folder.chmod(0o755)
+    with new_group("alice", ALICE) as group:
+        runner = begin(place, worker(place, leftovers='"keep"'), user=ALICE, group=group)
+        process, rest = ask(place), ask(place, "leave")
+        expect_equal(group_of(process).parent.parent, group)
+        kill_both(runner)
+        expect(lives(rest), "it is dead")
+        runner = begin(place, user=ALICE, group=group)
+        line_with(runner, "an earlier runner has left")
+        ask(place)
+        expect(not lives(rest), "it lives")
+        leave(runner)
+        expect(not list(group.glob("dibs-runner-*")), "a group is left")
+
+
 @case("without control groups it says so, ends what it can, and at its own end all that its workers have left")
 def without_groups(place):
     if os.geteuid() != 0:
         raise Skip("only root can become another user")
-    place.start('socket_mode = "0666"\n[[policy]]\nuser = 61001\nprovisions = ["py"]\noffers = ["py"]\n' + pools())
+    place.start(SHARED + pools())
     place.folder.chmod(0o755)
     write(place, worker(place))
     runner = begin(place, user=ALICE)

@@ -42,14 +42,16 @@ def write(place, *workers):
     return file
 
 
-def begin(place, *workers, user=None, **options):
-    """Starts the runner with this file, and returns once it has said that it has each role."""
+def begin(place, *workers, user=None, group=None, **options):
+    """Starts the runner with this file, or with the one that is there; `user` in a control group of its own."""
     file = write(place, *workers) if workers else place.folder / "runner.toml"
     words = [program(place), "--config", str(file)]
     if user is not None:
         place.tool({"user": user})  # and the library that both need
         words[0] = shutil.copy(words[0], place.folder)
         words = ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups", *words]
+    if group is not None:
+        words = ["sh", "-c", f'echo 0 > {group}/cgroup.procs && exec "$@"', "sh", *words]
     runner = subprocess.Popen(words, text=True, env=place.environment(),
                               **{"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE} | options)
     place.children.append(runner)
