@@ -67,7 +67,8 @@ def another_type(place):
 def fails(place):
     place.start(pools("py", "ends", "never"))
     starts = place.folder / "starts"
-    runner = begin(place, worker(place), worker(place, "ends", script=f"echo >> {starts}; printf bye >&2; exit 3"),
+    runner = begin(place, worker(place), worker(place, "ends", ready='"line:ready"',
+                                                 script=f"echo >> {starts}; printf bye >&2; exit 3"),
                    worker(place, "never", script="sleep 1000", ready='"line:ready"', ready_timeout='"100ms"'))
     waiting = [call(place, "", "ends"), call(place, "", "never")]
     line_with(runner, "ends-0: bye\n")  # though its line has no end

@@ -18,15 +18,15 @@ SHARED = f'socket_mode = "0666"\n[[policy]]\nuser = {ALICE}\nprovisions = ["py"]
 
 @case("what ignores TERM is killed after its grace, and what has left children leaves none")
 def deaf(place):
-    needs_groups()
     place.start(pools())
-    runner = begin(place, worker(place, script="trap '' TERM; " + SERVE + "; sleep 1000", grace='"50ms"',
-                                 leftovers='"keep"'))
-    process, rest = ask(place), ask(place, "leave")
-    expect(lives(process) and lives(rest), "it is dead")
-    leave(runner)
-    expect(not lives(process) and not lives(rest), "it lives")
-    expect(not list(group_of("self").glob(f"dibs-runner-{runner.pid}*")), "a group is left")
+    with new_group("runner") as group:
+        runner = begin(place, worker(place, script="trap '' TERM; " + SERVE + "; sleep 1000", grace='"50ms"',
+                                     leftovers='"keep"'), group=group)
+        process, rest = ask(place), ask(place, "leave")
+        expect(lives(process) and lives(rest), "it is dead")
+        leave(runner)
+        expect(not lives(process) and not lives(rest), "it lives")
+        expect(not list(group.glob("dibs-runner-*")), "a group is left")
 
 
 @case("a worker that is killed ends its lease as worker lost, and another one is made")
@@ -74,60 +74,60 @@ def broker_stops(place):
 
 @case("runner and guard are killed: leases end as worker lost; the successor ends what is left, says so, and starts afresh")
 def killed(place):
-    needs_groups()
     place.start(pools())
-    runner = begin(place, worker(place, leftovers='"keep"'))
-    process, rest = ask(place), ask(place, "leave")
-    held = call(place, "held")
-    await_slots(place, 1, "leased")
-    tree = group_of(process).parent
-    expect(tree.name.startswith(f"dibs-runner-{runner.pid}-"), tree)
-    kill_both(runner)
-    expect(held.wait(60) != 0, "it was served")
-    expect("worker" in held.stderr.read(), "not said")
-    expect(lives(rest), "it is dead")
-    runner = begin(place)
-    expect("an earlier runner has left " in line_with(runner, "earlier"), "not said")
-    line_with(runner, "provisioner of")
-    expect(not lives(rest) and not tree.exists(), "it is left")
-    expect(ask(place) != process, "the same process")
-    runner.kill()  # now the guard ends all
-    runner.wait(60)
-    runner = begin(place)
-    ask(place)
-    expect("earlier" not in leave(runner).replace("earlier runner has left", "", 1), "told twice")
+    with new_group("runner") as group:  # cases that run beside this one have their own
+        runner = begin(place, worker(place, leftovers='"keep"'), group=group)
+        process, rest = ask(place), ask(place, "leave")
+        held = call(place, "held")
+        await_slots(place, 1, "leased")
+        tree = group_of(process).parent
+        expect(tree.name.startswith(f"dibs-runner-{runner.pid}-"), tree)
+        kill_both(runner)
+        expect(held.wait(60) != 0, "it was served")
+        expect("worker" in held.stderr.read(), "not said")
+        expect(lives(rest), "it is dead")
+        runner = begin(place, group=group)
+        expect("an earlier runner has left " in line_with(runner, "earlier"), "not said")
+        line_with(runner, "provisioner of")
+        expect(not lives(rest) and not tree.exists(), "it is left")
+        expect(ask(place) != process, "the same process")
+        runner.kill()  # now the guard ends all
+        runner.wait(60)
+        runner = begin(place, group=group)
+        ask(place)
+        leave(runner)
 
 
 @case("the runner is killed while its hook runs: the hook and what it has started are ended by the successor")
 def killed_in_hook(place):
-    needs_groups()
     place.start(pools())
-    file = place.folder / "hook"
-    runner = begin(place, worker(place, between=quoted(f"setsid sleep 1000 & echo $! > {file}.new; mv {file}.new {file}; sleep 1000"),
-                                 grace='"1min"'))
-    ask(place)
-    while not file.exists():
-        os.sched_yield()
-    kill_both(runner)
-    runner = begin(place)
-    line_with(runner, "earlier runner")
-    line_with(runner, "provisioner of")
-    expect(not lives(int(file.read_text())), "it lives")
-    ask(place)
+    with new_group("runner") as group:
+        file = place.folder / "hook"
+        runner = begin(place, worker(place, between=quoted(f"setsid sleep 1000 & echo $! > {file}.new; mv {file}.new {file}; sleep 1000"),
+                                     grace='"1min"'), group=group)
+        ask(place)
+        while not file.exists():
+            os.sched_yield()
+        kill_both(runner)
+        runner = begin(place, group=group)
+        line_with(runner, "earlier runner")
+        line_with(runner, "provisioner of")
+        expect(not lives(int(file.read_text())), "it lives")
+        ask(place)
 
 
 @case("a runner leaves alone what a living one has beside it; a second one of a type waits, and takes over")
 def two(place):
-    needs_groups()
     place.start(pools())
-    runner = begin(place, worker(place))
-    process = ask(place)
-    second = begin(place)
-    expect("has a provisioner already" in line_with(second, "not yet provisioner"), "not said")
-    expect_equal(ask(place), process)
-    leave(runner)
-    line_with(second, 'provisioner of type "py"')
-    expect(ask(place) != process, "the same process")
+    with new_group("runner") as group:
+        runner = begin(place, worker(place), group=group)
+        process = ask(place)
+        second = begin(place, group=group)
+        expect("has a provisioner already" in line_with(second, "not yet provisioner"), "not said")
+        expect_equal(ask(place), process)
+        leave(runner)
+        line_with(second, 'provisioner of type "py"')
+        expect(ask(place) != process, "the same process")
 
 
 @case("killed for its memory, a worker is replaced")
