@@ -16,6 +16,7 @@
 #include <string_view>
 #include <variant>
 
+#include "broker/core/dispatch_command.hpp"
 #include "broker/core/ids.hpp"
 #include "broker/core/settings.hpp"
 #include "broker/core/worker_command.hpp"
@@ -230,6 +231,14 @@ using CommandRef = std::variant<const PoolConfig*,
                                 const TypeConfig*,
                                 const DeleteType*,
                                 const Provide*,
-                                const Provisioned*>;
+                                const Provisioned*,
+                                const EntryReport*,
+                                const QueueRead*,
+                                const QueueOperation*,
+                                const OperationDone*,
+                                const WorkerReport*,
+                                const ProcessReport*,
+                                const Probe*,
+                                const SetBehaviour*>;
 
 }  // namespace dibs::core

@@ -56,6 +56,7 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
       Matcher(Store::state),
       Vectors(Store::state),
       Provisioning(Store::state),
+      Dispatch(Store::state),
       Explainer(Store::state),
       Reports(Store::state) {
     fresh.reserve(Turn::kFreshMax);
@@ -282,6 +283,38 @@ void Core::apply(const Provide& provide) {
 void Core::apply(const Provisioned& provisioned) {
     say(tap_, provisioned);
     parts_->apply(provisioned);
+}
+void Core::apply(const EntryReport& report) {
+    say(tap_, report);
+    parts_->apply(report);
+}
+void Core::apply(const QueueRead& read) {
+    say(tap_, read);
+    parts_->apply(read);
+}
+void Core::apply(const QueueOperation& asked) {
+    say(tap_, asked);
+    parts_->apply(asked);
+}
+void Core::apply(const OperationDone& done) {
+    say(tap_, done);
+    parts_->apply(done);
+}
+void Core::apply(const WorkerReport& report) {
+    say(tap_, report);
+    parts_->apply(report);
+}
+void Core::apply(const ProcessReport& report) {
+    say(tap_, report);
+    parts_->apply(report);
+}
+void Core::apply(const Probe& probe) {
+    say(tap_, probe);
+    parts_->apply(probe);
+}
+void Core::apply(const SetBehaviour& set) {
+    say(tap_, set);
+    parts_->apply(set);
 }
 
 void Core::keep_token(SlotId order, const OrderToken& token, uint32_t uid) {

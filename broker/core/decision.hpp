@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "broker/core/ids.hpp"
 #include "shm/layout.hpp"
@@ -40,6 +41,12 @@ enum class DecisionKind : uint8_t {
     kPulled,      // to a worker that asks: claim (0 = none), and holder_claim, which it is to abort
     kCreate,      // to a provisioner: make a worker of the type for this order (id, slot_number)
     kStop,        // to a provisioner: stop this worker, which it has made
+    // Of entries of dispatched pools, for who keeps their queue; id = its number.
+    kLock,
+    kUnlock,
+    kStart,        // a process of it, on the worker
+    kKillProcess,  // of it, on the worker
+    kForget,       // it, or its exited process: nothing is known of it any more
 };
 
 struct Decision {
@@ -81,6 +88,7 @@ struct Decision {
     // kAnswer: the bytes; kAssign: none, Core::payload() reads them. Valid as long as the spans
     // of the command are.
     std::span<const uint8_t> answer = {};
+    std::string_view entry = {};  // its name, valid until the next turn begins
 };
 
 // So much of a resource, by its name.

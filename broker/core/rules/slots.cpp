@@ -74,6 +74,9 @@ uint32_t Slots::blank_slot(uint32_t pool_row) {
     put(slot.type, kNoRow);
     put(slot.order, shm::OrderState::kNone);
     put(slot.stop_told, 0);
+    put(slot.broken, 0);
+    put(slot.entry, kNoRow);
+    put(slot.probe_ns, 0);
     put(slot.boot_until_ns, kNever);
     put(slot.behaviour, shm::Behaviour::kRun);
     put(slot.confirmed_ns, 0);
