@@ -90,6 +90,7 @@ void Core::begin_turn(TimeNs now) {
     parts.revivals.clear();
     parts.decided_slots.clear();
     parts.decided_amounts.clear();
+    parts.told_names.clear();
     parts.arena.begin_turn();
     // A cut turn goes on at its own time, with its own news to tell at its end.
     if (!parts.cut) {

@@ -9,9 +9,7 @@
 namespace dibs::ctl {
 
 bool Replayer::is_dispatched(core::PoolId pool) const {
-    if (pool.is_none() || !core_->pool_lives(pool)) return false;
-    const shm::ElasticRow& row = core::Look::elastic(*core_, pool);
-    return row.workers_max != 0 && row.dispatch != 0;
+    return !pool.is_none() && core_->pool_lives(pool) && core::Look::is_dispatched(*core_, pool);
 }
 
 void Replayer::update_entry(const journal::UpdateClaim& update) {

@@ -11,9 +11,12 @@ using shm::OrderState;
 Provisioning::Provisioning(const State& rows)
     : Module(rows),
       counts(rows.pools.size()),
+      unallocated_of(rows.types.size()),
+      stopping_of(rows.types.size()),
       marks_(rows.slots.size()),
       idle_(rows.types.size(), rows.slots.size()),
       stops_(rows.types.size(), rows.slots.size()),
+      starts_(rows.types.size(), rows.slots.size()),
       due_(0, rows.slots.size(), rows.pools.size()) {
     by_cost.reserve(rows.types.size());
 }
@@ -27,15 +30,25 @@ uint8_t Provisioning::marks_of(uint32_t row) const {
     const shm::SlotRow& slot = state.slots[row];
     if (slot.state == SlotState::kFree || !is_elastic(slot.pool)) return 0;
     if (slot.holder != kNoRow) return Mark::kRuns;
+    const bool may_stop = slot.order == OrderState::kAnnounced && !is_told(slot) &&
+                          is_drained(slot) && !is_kept(slot);
+    if (slot.entry != kNoRow) {
+        const bool stops = may_stop && dispatch().is_lost(slot);
+        return static_cast<uint8_t>(Mark::kRuns | (stops ? Mark::kStops : 0));
+    }
     uint32_t marks = is_stopped(slot) ? 0 : Mark::kUnallocated;
     if (slot.state == SlotState::kOrdered) {
         if (slot.order == OrderState::kAsked) marks |= Mark::kAsked;
         if (slot.boot_until_ns != kNever) marks |= Mark::kBoots;
     } else if (slot.order == OrderState::kAnnounced && slot.state == SlotState::kIdle) {
         marks |= Mark::kIdles;
-    } else if (slot.order == OrderState::kAnnounced && !is_told(slot) && is_drained(slot) &&
-               !is_kept(slot)) {
-        marks |= Mark::kStops;
+    } else if (slot.session != kNoRow) {
+        if (may_stop) marks |= Mark::kStops;
+    } else if (is_drained(slot)) {
+        const bool is_known = slot.state != SlotState::kUnknown || slot.broken != 0;
+        marks |= Mark::kStopping | (may_stop && is_known ? Mark::kStops : 0);
+    } else if (slot.state == SlotState::kRecovering && marks != 0) {
+        marks |= Mark::kStarts;
     }
     return static_cast<uint8_t>(marks);
 }
@@ -56,6 +69,12 @@ void Provisioning::slot_changes(uint32_t row) {
     count(of_pool.running, Mark::kRuns);
     count(of_pool.unallocated, Mark::kUnallocated);
     count(of_pool.asked, Mark::kAsked);
+    if (slot.type != kNoRow) {
+        count(unallocated_of[slot.type], Mark::kUnallocated);
+        count(stopping_of[slot.type], Mark::kStopping);
+    }
+    if (comes(Mark::kStarts)) starts_.push_back(slot.type, row);
+    if (goes(Mark::kStarts)) starts_.remove(slot.type, row);
     if (comes(Mark::kIdles)) idle_.push_back(slot.type, row);
     if (goes(Mark::kIdles)) idle_.remove(slot.type, row);
     if (comes(Mark::kStops)) stops_.push_back(slot.type, row);
@@ -123,6 +142,11 @@ void Provisioning::check(Wrongs* wrongs) const {
         if (!waits || (claim.flags & shm::ClaimFlag::kLocked) == 0) continue;
         ++found[claim.pool].locked;
         found[claim.pool].locked_units += claim.units;
+    }
+    for (uint32_t row = 0; row < state.entries.size(); ++row) {
+        const shm::EntryRow& entry = state.entries[row];
+        if (entry.state != shm::EntryState::kFree && dispatch().lacks_worker(entry))
+            ++found[entry.pool].locked_units;
     }
     for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
         const Subject it(wrongs, "pool", name_of(state.pools[pool]));

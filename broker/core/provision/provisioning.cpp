@@ -27,8 +27,10 @@ bool Provisioning::at_capacity(uint32_t type) const {
            turn().now_ns < state.elastics[row.pool].everything_until_ns;
 }
 
-uint32_t Provisioning::cheapest(uint32_t pool) const {
+uint32_t Provisioning::cheapest(uint32_t pool, uint64_t types) const {
     for (const uint32_t type : types_of(pool)) {
+        const bool suits = types == kAnyType || (type < kTypesOfEntry && (types >> type & 1U) != 0);
+        if (!suits) continue;
         const shm::TypeRow& row = state.types[type];
         const bool fails = turn().now_ns < row.failed_until_ns;
         if (row.session != kNoRow && !fails && !at_capacity(type)) return type;
@@ -36,10 +38,14 @@ uint32_t Provisioning::cheapest(uint32_t pool) const {
     return kNoRow;
 }
 
+uint32_t Provisioning::running(uint32_t pool) const {
+    return counts[pool].running + dispatch().exited(pool);
+}
+
 // S1.3–6. An order that nobody has answered is no proof of what is within quota.
 void Provisioning::adapt_limit(uint32_t pool) {
     const shm::ElasticRow& row = state.elastics[pool];
-    const uint32_t running = counts[pool].running;
+    const uint32_t running = this->running(pool);
     const uint32_t workers = state.pools[pool].slots;
     const uint32_t made = workers - counts[pool].asked;
     uint32_t limit = row.limit;
@@ -67,6 +73,7 @@ void Provisioning::adapt_limit(uint32_t pool) {
 bool Provisioning::provision(uint32_t pool) {
     reordered = false;
     if (!is_elastic(pool)) return true;
+    if (dispatch().is_dispatched(pool)) return dispatch().serve(pool);
     adapt_limit(pool);
     if (!pools().draining(pool)) {
         const bool done = make_missing(pool) && unlock_over_quota(pool) && lock_queued(pool) &&
@@ -137,7 +144,7 @@ bool Provisioning::keep_spare(uint32_t pool) {
     const auto lacks = [&] {
         const bool few = state.pools[pool].slots < row.workers_min ||
                          now.unallocated < uint64_t{now.locked_units} + row.spare;
-        return few && uint64_t{now.running} + now.unallocated < row.limit;
+        return few && uint64_t{running(pool)} + now.unallocated < row.limit;
     };
     while (lacks()) {
         if (turn().full()) return false;
@@ -156,9 +163,9 @@ void Provisioning::lock(uint32_t row, bool on) {
 }
 
 // S1.11, S1.34. False: none can be ordered now.
-bool Provisioning::create(uint32_t pool) {
+bool Provisioning::create(uint32_t pool, uint64_t types) {
     const shm::ElasticRow& elastic = state.elastics[pool];
-    const uint32_t type = cheapest(pool);
+    const uint32_t type = cheapest(pool, types);
     if (type == kNoRow || at_quota(pool) || turn().now_ns < elastic.throttle_until_ns) return false;
     if (elastic.creates_max != 0 && counts[pool].asked >= elastic.creates_max) {
         if (elastic.create_throttle_ns != 0) {
@@ -186,6 +193,16 @@ bool Provisioning::create(uint32_t pool) {
     asked.slot_number = slot.number;
     asked.id = row_id(slot.head.generation, row);
     return true;
+}
+
+// S1.36: the one that began to boot last, else the one that is idle longest; kNoRow: none.
+uint32_t Provisioning::least_useful(uint32_t type) const {
+    uint32_t found = kNoRow;
+    for (uint32_t slot = starts_.head(type); slot != kNoRow; slot = starts_.next(slot)) {
+        const bool later = found == kNoRow || state.slots[slot].number > state.slots[found].number;
+        if (later) found = slot;
+    }
+    return found == kNoRow ? idle_.head(type) : found;
 }
 
 // Of those that a provisioner could stop.
@@ -260,7 +277,9 @@ void Provisioning::set_due(uint32_t pool) {
         look_at(state.types[type].failed_until_ns);
         look_at(state.types[type].capacity_until_ns);
     }
-    look_at(stop_due(pool));
+    const bool is_read = !dispatch().is_dispatched(pool) || dispatch().serves(pool);
+    if (is_read) look_at(stop_due(pool));
+    if (!is_read) look_at(dispatch().stale_due(pool));
     if (due == kNever) return due_.remove(TimerKind::kLook, pool);
     due_.set(TimerKind::kLook, pool, due, pool);
 }

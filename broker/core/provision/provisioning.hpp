@@ -29,6 +29,9 @@ inline constexpr uint8_t kAsked = 4;        // an order without an answer
 inline constexpr uint8_t kBoots = 8;        // an order with a boot time-out
 inline constexpr uint8_t kIdles = 16;       // of an order, and idle
 inline constexpr uint8_t kStops = 32;       // of an order, drained and free: to be stopped
+// Of dispatched pools:
+inline constexpr uint8_t kStarts = 64;     // booting, and unallocated
+inline constexpr uint8_t kStopping = 128;  // drained, and no process is alive on it
 }  // namespace Mark
 
 struct Provisioning : Module<Provisioning> {
@@ -44,6 +47,8 @@ struct Provisioning : Module<Provisioning> {
     };
     std::vector<Counts> counts;     // by pool
     std::vector<uint32_t> by_cost;  // types, in order of pool, cost and name
+    std::vector<uint32_t> unallocated_of;  // by type
+    std::vector<uint32_t> stopping_of;     // by type: slots with Mark::kStopping
 
     bool reordered = false;  // provision() has locked or unlocked a claim
 
@@ -87,8 +92,20 @@ struct Provisioning : Module<Provisioning> {
     void lock(uint32_t claim, bool on);
     [[nodiscard]] bool at_quota(uint32_t pool) const;
     [[nodiscard]] bool at_capacity(uint32_t type) const;
-    // That can be made now; kNoRow: none.
-    [[nodiscard]] uint32_t cheapest(uint32_t pool) const;
+    // Of the types, one bit for each row: that can be made now; kNoRow: none.
+    [[nodiscard]] uint32_t cheapest(uint32_t pool, uint64_t types = ~uint64_t{0}) const;
+    // R.
+    [[nodiscard]] uint32_t running(uint32_t pool) const;
+    void adapt_limit(uint32_t pool);
+    bool keep_spare(uint32_t pool);
+    bool create(uint32_t pool, uint64_t types = ~uint64_t{0});
+    bool stop_idle(uint32_t pool);
+    bool tell_stops(uint32_t pool);
+    void set_due(uint32_t pool);
+    void is_of_use(uint32_t type);  // a worker of it has been
+    // Of a type, in a dispatched pool: which is started on, and which is stopped, first.
+    [[nodiscard]] uint32_t last_idle(uint32_t type) const { return idle_.tail(type); }
+    [[nodiscard]] uint32_t least_useful(uint32_t type) const;
 
   private:
     // types.cpp
@@ -103,18 +120,12 @@ struct Provisioning : Module<Provisioning> {
 
     // provisioning.cpp
     bool run_due_timers();
-    void adapt_limit(uint32_t pool);
     [[nodiscard]] uint32_t missing(uint32_t pool) const;
     bool make_missing(uint32_t pool);
     bool unlock_over_quota(uint32_t pool);
     bool lock_queued(uint32_t pool);
-    bool keep_spare(uint32_t pool);
-    bool create(uint32_t pool);
-    bool stop_idle(uint32_t pool);
-    bool tell_stops(uint32_t pool);
     [[nodiscard]] uint32_t longest_idle(uint32_t pool) const;
     [[nodiscard]] TimeNs stop_due(uint32_t pool) const;
-    void set_due(uint32_t pool);
     [[nodiscard]] bool over_quota(uint32_t pool) const {
         return at_quota(pool) && counts[pool].locked_units > counts[pool].unallocated;
     }
@@ -122,6 +133,7 @@ struct Provisioning : Module<Provisioning> {
     std::vector<uint8_t> marks_;  // by slot
     Chains idle_;                 // list: type, row: slot with Mark::kIdles, the longest idle first
     Chains stops_;                // list: type, row: slot with Mark::kStops
+    Chains starts_;               // list: type, row: slot with Mark::kStarts
     Timers due_;  // slots with Mark::kBoots; pools, where time alone changes something
 };
 

@@ -28,7 +28,8 @@ std::string refusal_of(const TypeConfig& config) {
 }  // namespace
 
 std::string elastic_refusal(const PoolConfig& config) {
-    if (config.workers_max == 0) return {};
+    if (config.workers_max == 0) return config.dispatch ? "dispatch needs workers_max" : "";
+    if (config.supervisor_permille > 1000) return "supervisor_permille is at most 1000";
     if (config.kind != shm::PoolKind::kWorker) return "workers_max is for pools of workers";
     if (config.order != shm::PoolOrder::kPriority) {
         return "workers_max needs order = \"priority\", which is the order of arrival where claims "
@@ -69,10 +70,12 @@ void Provisioning::configure(uint32_t pool, const PoolConfig& config, bool is_ne
     put(row.capacity_error_ns, config.capacity_error_ns);
     put(row.idle_timeout_ns, config.idle_timeout_ns);
     put(row.boot_timeout_ns, config.boot_timeout_ns);
+    dispatch().configure(pool, config, is_new);
 }
 
 void Provisioning::close_pool(uint32_t pool) {
     if (!is_elastic(pool)) return;
+    dispatch().close_pool(pool);
     while (!types_of(pool).empty())
         drop_type(types_of(pool).front());
     put(edit().row(state.elastics[pool], 0x7U).workers_max, 0);
@@ -177,6 +180,7 @@ Reason Provisioning::delete_type(const DeleteType& command) {
         const shm::SlotRow& slot = state.slots[row];
         if (slot.state != SlotState::kFree && slot.type == type) return Reason::kState;
     }
+    if (dispatch().names_type(pool, type)) return Reason::kState;
     drop_type(type);
     matcher().touch(pool);
     return Reason::kOk;

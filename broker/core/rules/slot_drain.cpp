@@ -1,7 +1,7 @@
 // broker/core/rules/slot_drain.cpp -- drains single slots:
 // no claim is granted a drained slot.
 //
-// To the pass a drained slot is a protected one, except that its worker's words do not take the
+// To the pass a held slot is one, too, which is not stopped for it (S1.37); a drained slot is a protected one, except that its worker's words do not take the
 // mark back. A drained slot that becomes free is recovering, and turns idle as soon as the drain
 // ends.
 // SPDX-License-Identifier: Apache-2.0
@@ -21,11 +21,19 @@ uint32_t Pools::find_number(uint32_t pool, uint32_t number) const {
 }
 
 void Pools::drain_slot(uint32_t row, bool on) {
+    if (is_drained(state.slots[row]) == on) return;
+    set_behaviour(row, on ? shm::Behaviour::kDrain : shm::Behaviour::kRun);
+}
+
+void Pools::set_behaviour(uint32_t row, shm::Behaviour behaviour) {
     const shm::SlotRow& slot = state.slots[row];
     assert(slot.state != SlotState::kFree);
-    if (is_drained(slot) == on) return;
-    count_drained(row, on);
+    if (slot.behaviour == behaviour) return;
+    const bool drains = behaviour == shm::Behaviour::kDrain;
+    if (is_drained(slot) != drains) count_drained(row, drains);
+    put(edit().row(slot, 1U << 1U).behaviour, behaviour);
     matcher().touch(slot.pool);
+    const bool on = is_withheld(slot);
     // Under a lease whose holder is being killed, its end decides what becomes of the slot.
     if (!being_killed_for(slot)) return workers().protect(row, on);
     shm::SlotRow& held = edit().row(slot, 1);

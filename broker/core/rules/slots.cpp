@@ -190,8 +190,7 @@ void Slots::recover(uint32_t row) {
     assert(slot.holder == kNoRow && slot.state != SlotState::kFree);
     if (slot.state != SlotState::kRecovering) return move_slot(row, SlotState::kRecovering);
     matcher().holder_changes(row);
-    const bool worker = state.pools[slot.pool].kind == shm::PoolKind::kWorker;
-    if (worker && slot.session == kNoRow) reports().watch_reported(row);
+    if (slot.session == kNoRow && matcher().takes_reports(slot.pool)) reports().watch_reported(row);
 }
 
 void Slots::give_back(uint32_t row, bool confirmed, bool broken) {
