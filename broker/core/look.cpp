@@ -107,6 +107,9 @@ Look::OfType Look::of_type(const Core& core, TypeId type) {
 bool Look::is_dispatched(const Core& core, PoolId pool) {
     return core.parts_->is_dispatched(pool);
 }
+uint32_t Look::entries_max(const Core& core) {
+    return core.parts_->state.entries.size();
+}
 const shm::EntryRow& Look::entry(const Core& core, uint32_t row) {
     return core.parts_->state.entries[row];
 }

@@ -61,6 +61,7 @@ class Look {
     [[nodiscard]] static OfType of_type(const Core& core, TypeId type);
     // --- entries of dispatched pools
     [[nodiscard]] static bool is_dispatched(const Core& core, PoolId pool);
+    [[nodiscard]] static uint32_t entries_max(const Core& core);
     [[nodiscard]] static const shm::EntryRow& entry(const Core& core, uint32_t row);
     // A row, or kNoRow.
     [[nodiscard]] static uint32_t find_entry(const Core& core, PoolId pool, std::string_view name);

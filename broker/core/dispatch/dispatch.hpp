@@ -45,8 +45,12 @@ struct Dispatch : Module<Dispatch> {
     }
     // Exited processes that are not forgotten yet.
     [[nodiscard]] uint32_t exited(uint32_t pool) const { return counts_[pool].exited; }
-    // Is locked, or is being locked, and has no worker.
-    [[nodiscard]] bool lacks_worker(const shm::EntryRow& entry) const;
+    // Entries that are being locked.
+    [[nodiscard]] uint32_t locking(uint32_t pool) const { return counts_[pool].locking; }
+    // Is locked, and has no worker.
+    [[nodiscard]] static bool lacks_worker(const shm::EntryRow& entry) {
+        return waits(entry) && entry.state == shm::EntryState::kLocked;
+    }
     // Its worker may be stopped whatever runs on it.
     [[nodiscard]] bool is_lost(const shm::SlotRow& slot) const {
         return slot.broken != 0 ||
@@ -78,6 +82,8 @@ struct Dispatch : Module<Dispatch> {
     [[nodiscard]] bool serves(uint32_t pool) const {
         return state.elastics[pool].phase == shm::DispatchPhase::kServing;
     }
+    // Unallocated workers that the last pass has found no use for.
+    [[nodiscard]] uint32_t left(uint32_t pool) const;
     [[nodiscard]] TimeNs stale_due(uint32_t pool) const;
 
     // queue_look.cpp
@@ -90,7 +96,8 @@ struct Dispatch : Module<Dispatch> {
     // Of a pool.
     struct Counts {
         uint32_t exited = 0;
-        uint32_t supervisors = 0;  // in the queue, with a process
+        uint32_t supervisors = 0;  // that run, as far as it is known
+        uint32_t locking = 0;
     };
     // Entries that are queued and alike: if one cannot be locked, none can.
     struct Group {
@@ -137,7 +144,15 @@ struct Dispatch : Module<Dispatch> {
     uint32_t open_group(const shm::EntryRow& entry);
     void close_group(uint32_t group);
     [[nodiscard]] static bool waits(const shm::EntryRow& entry);
+    [[nodiscard]] Counts counts_as(const shm::EntryRow& entry) const;
     [[nodiscard]] static bool is_settled(const shm::EntryRow& entry);
+    [[nodiscard]] auto by_number() const {
+        return [this](uint32_t left, uint32_t right) {
+            const uint64_t one = state.entries[left].number;
+            const uint64_t other = state.entries[right].number;
+            return one != other ? one < other : left < right;
+        };
+    }
     // The locked ones first, then the better priority, then the older one.
     [[nodiscard]] auto order() const {
         return [this](uint32_t left, uint32_t right) {
@@ -145,13 +160,8 @@ struct Dispatch : Module<Dispatch> {
             const shm::EntryRow& other = state.entries[right];
             const bool locked = one.state == shm::EntryState::kLocked;
             if (locked != (other.state == shm::EntryState::kLocked)) return locked;
-            return one.priority != other.priority ? one.priority > other.priority
-                                                  : one.number < other.number;
-        };
-    }
-    [[nodiscard]] auto by_number() const {
-        return [this](uint32_t left, uint32_t right) {
-            return state.entries[left].number < state.entries[right].number;
+            if (one.priority != other.priority) return one.priority > other.priority;
+            return by_number()(left, right);
         };
     }
 

@@ -91,8 +91,15 @@ bool Dispatch::waits(const shm::EntryRow& entry) {
     return in_line && entry.priority >= 1 && !has_process(entry);
 }
 
-bool Dispatch::lacks_worker(const shm::EntryRow& entry) const {
-    return waits(entry) && (entry.state == EntryState::kLocked || entry.op == EntryOp::kLock);
+// A supervisor whose worker is not known runs, too (S1.8, S1.20).
+Dispatch::Counts Dispatch::counts_as(const shm::EntryRow& entry) const {
+    const bool in_queue = entry.state != EntryState::kAbsent;
+    const bool runs = (has_process(entry) && in_queue) || entry.state == EntryState::kRunning;
+    Counts counts;
+    counts.exited = has_process(entry) && !is_alive(entry) ? 1 : 0;
+    counts.supervisors = is_supervisor(entry) && runs ? 1 : 0;
+    counts.locking = waits(entry) && entry.op == EntryOp::kLock ? 1 : 0;
+    return counts;
 }
 
 // Reconciliation does nothing with it, whatever the workers and the readings of the queue say.
@@ -132,7 +139,7 @@ void Dispatch::list(uint32_t row, bool on) {
     const auto stand_in = [&](RankedRows& sets, uint32_t set, const auto& less) {
         on ? sets.insert(set, row, less) : sets.remove(set, row, less);
     };
-    const auto count = [&](uint32_t& number) { number += on ? 1U : ~0U; };
+    const auto count = [&](uint32_t& number, uint32_t by) { number += on ? by : ~by + 1; };
     const bool locked = entry.state == EntryState::kLocked;
     if (waits(entry)) {
         stand_in(lines_, line(entry.pool, is_supervisor(entry)), order());
@@ -141,12 +148,12 @@ void Dispatch::list(uint32_t row, bool on) {
         stand_in(lines_, held_line(entry.pool), order());
     }
     if (!is_settled(entry)) stand_in(unsettled_, entry.pool, by_number());
-    if (has_process(entry) && entry.exited_ns != kNever) count(counts_[entry.pool].exited);
-    const bool in_queue = entry.state != EntryState::kAbsent;
-    if (has_process(entry) && is_supervisor(entry) && in_queue) {
-        count(counts_[entry.pool].supervisors);
-    }
-    if (lacks_worker(entry)) count(provisioning().counts[entry.pool].locked_units);
+    const Counts counts = counts_as(entry);
+    Counts& of_pool = counts_[entry.pool];
+    count(of_pool.exited, counts.exited);
+    count(of_pool.supervisors, counts.supervisors);
+    count(of_pool.locking, counts.locking);
+    if (lacks_worker(entry)) count(provisioning().counts[entry.pool].locked_units, 1);
 }
 
 uint32_t Dispatch::make_entry(uint32_t pool, std::string_view name) {
@@ -221,10 +228,10 @@ void Dispatch::check(Wrongs* wrongs) const {
             ++lined[held_line(entry.pool)];
         }
         if (!is_settled(entry)) ++unsettled[entry.pool];
-        Counts& of_pool = found[entry.pool];
-        if (!has_process(entry)) continue;
-        if (!is_alive(entry)) ++of_pool.exited;
-        if (is_supervisor(entry) && entry.state != EntryState::kAbsent) ++of_pool.supervisors;
+        const Counts counts = counts_as(entry);
+        found[entry.pool].exited += counts.exited;
+        found[entry.pool].supervisors += counts.supervisors;
+        found[entry.pool].locking += counts.locking;
     }
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
         const shm::SlotRow& slot = state.slots[row];
@@ -235,6 +242,7 @@ void Dispatch::check(Wrongs* wrongs) const {
     for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
         const Subject it(wrongs, "pool", name_of(state.pools[pool]));
         it.expect_count("exited processes", found[pool].exited, counts_[pool].exited);
+        it.expect_count("locking entries", found[pool].locking, counts_[pool].locking);
         it.expect_count("supervisors", found[pool].supervisors, counts_[pool].supervisors);
         it.expect_count("unsettled entries", unsettled[pool], unsettled_.size(pool));
         for (uint32_t set = 3 * pool; set < 3 * pool + 3; ++set)

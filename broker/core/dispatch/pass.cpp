@@ -242,9 +242,18 @@ bool Dispatch::stop_over_quota(uint32_t pool) {
         if (unallocated_[type] == 0 || provisioning().stopping_of[type] != 0) continue;
         if (turn().full()) return false;
         const uint32_t worker = provisioning().least_useful(type);
-        if (worker != kNoRow) pools().set_behaviour(worker, shm::Behaviour::kDrain);
+        if (worker == kNoRow) continue;
+        --unallocated_[type];
+        pools().set_behaviour(worker, shm::Behaviour::kDrain);
     }
     return true;
+}
+
+uint32_t Dispatch::left(uint32_t pool) const {
+    uint32_t sum = 0;
+    for (const uint32_t type : provisioning().types_of(pool))
+        sum += unallocated_[type];
+    return sum;
 }
 
 void Dispatch::start(uint32_t row, uint32_t worker) {

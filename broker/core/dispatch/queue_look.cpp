@@ -55,17 +55,22 @@ EntryReason Dispatch::reason(uint32_t row) const {
     if (entry.op != EntryOp::kNone) return EntryReason::kPreparing;
     const uint64_t types = types_for(entry);
     bool is_provided = false;
-    bool is_made = false;
+    uint64_t unallocated = 0;
     for (const uint32_t type : provisioning().types_of(entry.pool)) {
         if (type >= kTypesOfEntry || (types >> type & 1U) == 0) continue;
         is_provided = is_provided || state.types[type].session != kNoRow;
-        is_made = is_made || provisioning().unallocated_of[type] != 0;
+        unallocated += provisioning().unallocated_of[type];
     }
     const uint64_t trying = uint64_t{provisioning().running(entry.pool)} +
-                            provisioning().counts[entry.pool].locked_units;
+                            provisioning().counts[entry.pool].locked_units +
+                            locking(entry.pool);
     const bool locked = entry.state == EntryState::kLocked;
     if (trying >= elastic.limit + (locked ? 1U : 0U)) return EntryReason::kLimit;
-    if (is_made) return locked ? EntryReason::kBeingMade : EntryReason::kStarts;
+    const auto before_in = [&](bool supervisor) {
+        return uint64_t{lines_.rank(line(entry.pool, supervisor), row, order())};
+    };
+    if (unallocated > before_in(false) + before_in(true))
+        return locked ? EntryReason::kBeingMade : EntryReason::kStarts;
     if (provisioning().at_quota(entry.pool)) return EntryReason::kAtQuota;
     if (!is_provided) return EntryReason::kNoProvisioner;
     if (provisioning().cheapest(entry.pool, types) == kNoRow) return EntryReason::kAtCapacity;
