@@ -554,9 +554,9 @@ struct alignas(64) ElasticRow {
     uint32_t attempts_max;           // locks, before the unlock that cancels; 0: no limit
     uint32_t price_factor_permille;  // of the cheapest type's cost: the dearest; 0: any
     uint8_t reserved1[4];
-    uint64_t entry_next;      // the next entry's number
-    uint64_t queue_read_ns;   // when the last reading of its queue began; 0: none
-    uint64_t stale_until_ns;  // in that phase: it ends then at the latest
+    uint64_t entry_next;             // the next entry's number
+    uint64_t queue_read_ns;          // when the last reading of its queue began; 0: none
+    uint64_t stale_until_ns;         // in that phase: it ends then at the latest
     uint64_t stale_lock_timeout_ns;  // configuration
     uint64_t probe_timeout_ns;
 };
@@ -583,8 +583,8 @@ struct alignas(64) EntryRow {
     uint8_t name_size;
     char name[63];
     // line 2
-    uint64_t event_ns;    // of the last report of it, or of the last reading that named it
-    uint64_t changed_ns;  // when its queue state was last changed here
+    uint64_t event_ns;    // of the last report of it
+    uint64_t changed_ns;  // when its queue state was last changed here; kNever: it was not
     uint8_t reserved3[48];
 };
 static_assert(sizeof(EntryRow) == 192);

@@ -285,38 +285,19 @@ void Core::apply(const Provisioned& provisioned) {
     say(tap_, provisioned);
     parts_->apply(provisioned);
 }
-void Core::apply(const EntryReport& report) {
-    say(tap_, report);
-    parts_->apply(report);
+template <DispatchCommand Command>
+void Core::apply(const Command& command) {
+    say(tap_, command);
+    parts_->apply(command);
 }
-void Core::apply(const QueueRead& read) {
-    say(tap_, read);
-    parts_->apply(read);
-}
-void Core::apply(const QueueOperation& asked) {
-    say(tap_, asked);
-    parts_->apply(asked);
-}
-void Core::apply(const OperationDone& done) {
-    say(tap_, done);
-    parts_->apply(done);
-}
-void Core::apply(const WorkerReport& report) {
-    say(tap_, report);
-    parts_->apply(report);
-}
-void Core::apply(const ProcessReport& report) {
-    say(tap_, report);
-    parts_->apply(report);
-}
-void Core::apply(const Probe& probe) {
-    say(tap_, probe);
-    parts_->apply(probe);
-}
-void Core::apply(const SetBehaviour& set) {
-    say(tap_, set);
-    parts_->apply(set);
-}
+template void Core::apply(const EntryReport&);
+template void Core::apply(const QueueRead&);
+template void Core::apply(const QueueOperation&);
+template void Core::apply(const OperationDone&);
+template void Core::apply(const WorkerReport&);
+template void Core::apply(const ProcessReport&);
+template void Core::apply(const Probe&);
+template void Core::apply(const SetBehaviour&);
 
 void Core::keep_token(SlotId order, const OrderToken& token, uint32_t uid) {
     parts_->keep_token(row_of(order), token, uid);

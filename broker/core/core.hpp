@@ -122,14 +122,8 @@ class Core {
     shm::Reason apply(const DeleteType& deleted);  // kOk, kUnknownPool, kNotFound, kState
     void apply(const Provide& provide);
     void apply(const Provisioned& provisioned);
-    void apply(const EntryReport& report);
-    void apply(const QueueRead& read);
-    void apply(const QueueOperation& asked);
-    void apply(const OperationDone& done);
-    void apply(const WorkerReport& report);
-    void apply(const ProcessReport& report);
-    void apply(const Probe& probe);
-    void apply(const SetBehaviour& set);
+    template <DispatchCommand Command>
+    void apply(const Command& command);
     // What the worker of an order must know, and whose it must be: kept with the order in the turn
     // that decides kCreate. The core decides nothing by it.
     void keep_token(SlotId order, const OrderToken& token, uint32_t uid);

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -103,5 +104,11 @@ struct SetBehaviour {
     shm::Behaviour behaviour = shm::Behaviour::kRun;
     uint64_t user_data = 0;
 };
+
+template <class Command>
+concept DispatchCommand = std::same_as<Command, EntryReport> || std::same_as<Command, QueueRead> ||
+    std::same_as<Command, QueueOperation> || std::same_as<Command, OperationDone> ||
+    std::same_as<Command, WorkerReport> || std::same_as<Command, ProcessReport> ||
+    std::same_as<Command, Probe> || std::same_as<Command, SetBehaviour>;
 
 }  // namespace dibs::core

@@ -22,7 +22,8 @@ void Replayer::update_entry(const journal::UpdateClaim& update) {
         .pool = pool_row(update.pool()),
         .claim = view(update.claim()),
         .state_given = update.state().has_value(),
-        .state = static_cast<core::QueueState>(update.state().value_or(journal::QueueState::queued)),
+        .state =
+            static_cast<core::QueueState>(update.state().value_or(journal::QueueState::queued)),
         .priority_given = update.priority().has_value(),
         .priority = update.priority().value_or(0),
         .supervisor_given = update.supervisor().has_value(),

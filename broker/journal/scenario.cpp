@@ -82,8 +82,7 @@ void Scenario::expect(const journal::Line& line) {
     } else if (const auto* slot = line.expect_slot(); slot != nullptr) {
         expect_row("expect_slot", slot_text(core, map, text(slot->pool()), slot->slot()->str()));
     } else if (const auto* claim = line.expect_claim(); claim != nullptr) {
-        const bool is_entry =
-            claim->pool() != nullptr && is_dispatched(core, claim->pool()->str());
+        const bool is_entry = claim->pool() != nullptr && is_dispatched(core, claim->pool()->str());
         expect_row("expect_claim",
                    is_entry ? entry_text(core, map, claim->pool()->str(), claim->claim()->str())
                             : claim_text(core, map, claim->claim()->str()));

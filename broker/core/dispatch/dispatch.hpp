@@ -193,17 +193,17 @@ struct Dispatch : Module<Dispatch> {
         return (entry.flags & shm::EntryFlag::kSupervisor) != 0;
     }
 
-    std::vector<Counts> counts_;   // by pool
-    std::vector<uint32_t> free_;   // rows
-    Index names_;                  // (pool, name) → row
-    Chains of_pool_;               // list: pool, row: entry
-    RankedRows lines_;             // set: line(): those that wait; held_line(): locked, and held
-    RankedRows queued_;            // set: group, row: entry that waits and is queued
-    RankedRows unsettled_;         // set: pool, row: entry on which the table may act
+    std::vector<Counts> counts_;  // by pool
+    std::vector<uint32_t> free_;  // rows
+    Index names_;                 // (pool, name) → row
+    Chains of_pool_;              // list: pool, row: entry
+    RankedRows lines_;            // set: line(): those that wait; held_line(): locked, and held
+    RankedRows queued_;           // set: group, row: entry that waits and is queued
+    RankedRows unsettled_;        // set: pool, row: entry on which the table may act
     std::vector<Group> groups_;
     std::vector<uint32_t> free_groups_;
     Index group_index_;
-    Chains groups_of_;             // list: pool, row: group
+    Chains groups_of_;                   // list: pool, row: group
     std::vector<uint32_t> unallocated_;  // of the pass, by type
     std::vector<uint32_t> heads_;        // of the pass: a heap of the groups' next entries
     std::vector<uint32_t> unlocks_;      // of the pass

@@ -58,12 +58,12 @@ void Dispatch::apply(const EntryReport& report) {
     const TimeNs event_ns = turn().event_time(report.event_ns);
     const uint64_t types = types_of(report);
     uint32_t row = find(report.pool, report.claim);
-    const bool is_new = row == kNoRow || state.entries[row].state == EntryState::kAbsent;
+    const bool returns = row != kNoRow && state.entries[row].state == EntryState::kAbsent;
     if (row != kNoRow) {
         const shm::EntryRow& known = state.entries[row];
         if (is_older(event_ns, known) || event_ns < known.event_ns) return;
     }
-    if (types == 0 && row != kNoRow && !is_new) {
+    if (types == 0 && row != kNoRow && !returns) {
         if (!is_final(state.entries[row])) end(row, Outcome::kRejected, Reason::kUnavailable);
         return;
     }
@@ -78,7 +78,8 @@ void Dispatch::apply(const EntryReport& report) {
     if (row == kNoRow && free_.empty()) return refuse(report.user_data, Reason::kTablesFull);
     if (row == kNoRow) row = make_entry(report.pool, report.claim);
     change(row, [&](shm::EntryRow& entry) {
-        if (is_new) fill_new(entry);
+        if (returns) fill_new(entry);
+        if (entry.state == EntryState::kAbsent) put(entry.state, EntryState::kQueued);
         if (report.state_given) put(entry.state, state_of(report.state));
         if (report.priority_given) put(entry.priority, report.priority);
         if (report.types_given) put(entry.types, types);
@@ -154,10 +155,10 @@ void Dispatch::apply(const QueueOperation& asked) {
     const uint32_t row = reason == Reason::kOk ? find(asked.pool, asked.claim) : kNoRow;
     if (reason == Reason::kOk) {
         const bool is_there = row != kNoRow && state.entries[row].state != EntryState::kAbsent;
-        reason = !is_there                                      ? Reason::kNotFound
-                 : state.entries[row].op != EntryOp::kNone      ? Reason::kBusy
-                 : !allows(state.entries[row], asked.word)      ? Reason::kState
-                                                                : Reason::kOk;
+        reason = !is_there                                 ? Reason::kNotFound
+                 : state.entries[row].op != EntryOp::kNone ? Reason::kBusy
+                 : !allows(state.entries[row], asked.word) ? Reason::kState
+                                                           : Reason::kOk;
     }
     if (reason != Reason::kOk) return refuse(asked.user_data, reason);
     matcher().touch(asked.pool);

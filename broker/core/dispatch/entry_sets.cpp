@@ -55,12 +55,12 @@ void Dispatch::configure(uint32_t pool, const PoolConfig& config, bool is_new) {
 void Dispatch::close_pool(uint32_t pool) {
     while (of_pool_.head(pool) != kNoRow)
         free_entry(of_pool_.head(pool));
+    put(edit().row(state.elastics[pool], 1U << 2U).dispatch, 0);
 }
 
 void Dispatch::find_entries() {
     for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
-        if (is_dispatched(pool))
-            told_names.reserve(turn().decisions.capacity() * shm::kNameMax);
+        if (is_dispatched(pool)) told_names.reserve(turn().decisions.capacity() * shm::kNameMax);
     }
     for (uint32_t row = 0; row < state.entries.size(); ++row) {
         const shm::EntryRow& entry = state.entries[row];

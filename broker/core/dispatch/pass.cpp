@@ -1,5 +1,5 @@
-// broker/core/dispatch/pass.cpp -- decides which entries are locked, started and unlocked, and which
-// workers are made and stopped for them (S1.8 to S1.17).
+// broker/core/dispatch/pass.cpp -- decides which entries are locked, started and unlocked, and
+// which workers are made and stopped for them (S1.8 to S1.17).
 //
 // What is not waiting is in no line: entries with a process, alive or exited, are passed over as a
 // whole (S1.9). What waits stands in two lines, of supervisors and of all others, the locked before
@@ -20,6 +20,10 @@ namespace {
 
 bool has(uint64_t types, uint32_t type) {
     return type < kTypesOfEntry && (types >> type & 1U) != 0;
+}
+
+uint64_t bit_of(uint32_t type) {
+    return type < kTypesOfEntry ? uint64_t{1} << type : 0;
 }
 
 }  // namespace
@@ -53,8 +57,8 @@ bool Dispatch::mend_stale(uint32_t pool) {
     const auto first_held = [&] { return lines_.first(held_line(pool)); };
     uint32_t at = next_waiting(pool, kNoRow);
     const bool is_locked = at != kNoRow && state.entries[at].state == EntryState::kLocked;
-    const bool waits_on = (is_locked || first_held() != kNoRow) &&
-                          state.pools[pool].unknown != 0 && turn().now_ns < row.stale_until_ns;
+    const bool waits_on = (is_locked || first_held() != kNoRow) && state.pools[pool].unknown != 0 &&
+                          turn().now_ns < row.stale_until_ns;
     if (waits_on) return true;
     const auto mend = [&](uint32_t stale) {
         if (turn().full()) return false;
@@ -130,9 +134,8 @@ uint32_t Dispatch::take_free(Round* round, uint64_t types) {
 }
 
 bool Dispatch::pass_entries(uint32_t pool) {
-    Round round{.pool = pool,
-                .trying = provisioning().running(pool),
-                .limit = state.elastics[pool].limit};
+    Round round{
+        .pool = pool, .trying = provisioning().running(pool), .limit = state.elastics[pool].limit};
     for (const uint32_t type : provisioning().types_of(pool))
         unallocated_[type] = provisioning().unallocated_of[type];
     unlocks_.clear();
@@ -159,7 +162,7 @@ bool Dispatch::pass_locked(Round* round) {
             if (has(round->dont_start, type) || entry.op != EntryOp::kNone) continue;
             const uint32_t worker = provisioning().last_idle(type);
             if (worker == kNoRow) {
-                round->dont_start |= uint64_t{1} << type;
+                round->dont_start |= bit_of(type);
             } else {
                 start(row, worker);
             }
@@ -168,7 +171,7 @@ bool Dispatch::pass_locked(Round* round) {
             break;
         } else if (const uint32_t made = provisioning().cheapest(pool, types);
                    made != kNoRow && provisioning().create(pool, types)) {
-            round->dont_start |= uint64_t{1} << made;
+            round->dont_start |= bit_of(made);
             ++round->trying;
         }
     }

@@ -62,8 +62,7 @@ EntryReason Dispatch::reason(uint32_t row) const {
         unallocated += provisioning().unallocated_of[type];
     }
     const uint64_t trying = uint64_t{provisioning().running(entry.pool)} +
-                            provisioning().counts[entry.pool].locked_units +
-                            locking(entry.pool);
+                            provisioning().counts[entry.pool].locked_units + locking(entry.pool);
     const bool locked = entry.state == EntryState::kLocked;
     if (trying >= elastic.limit + (locked ? 1U : 0U)) return EntryReason::kLimit;
     const auto before_in = [&](bool supervisor) {

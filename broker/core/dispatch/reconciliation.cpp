@@ -68,9 +68,8 @@ bool Dispatch::settle(uint32_t row) {
     const bool is_sure = state.pools[entry.pool].unknown == 0;
     // What was changed here may be undone by a reading that began before: as long as one may come,
     // the entry is remembered.
-    const bool is_seen =
-        entry.changed_ns == kNever ||
-        entry.changed_ns < std::max(elastic.queue_read_ns, entry.event_ns);
+    const bool is_seen = entry.changed_ns == kNever ||
+                         entry.changed_ns < std::max(elastic.queue_read_ns, entry.event_ns);
     if (is_alive(entry)) {
         ask(row, EntryOp::kKill);
         return false;

@@ -193,8 +193,8 @@ void Dispatch::apply(const Probe& probe) {
     const TimeNs longest = boots || slot.state == SlotState::kUnknown ? elastic.boot_timeout_ns
                                                                       : elastic.probe_timeout_ns;
     const TimeNs since_ns = slot.probe_ns != 0 ? slot.probe_ns : slot.announced_ns;
-    const bool is_too_long = longest != kNever && probe.started_ns >= since_ns &&
-                             probe.started_ns - since_ns >= longest;
+    const bool is_too_long =
+        longest != kNever && probe.started_ns >= since_ns && probe.started_ns - since_ns >= longest;
     if (!is_too_long || slot.behaviour == Behaviour::kHold) return;
     put(edit().row(slot, 1U << 1U).broken, 1);
     pools().set_behaviour(row, Behaviour::kDrain);

@@ -141,12 +141,11 @@ bool Provisioning::lock_queued(uint32_t pool) {
 bool Provisioning::keep_spare(uint32_t pool) {
     const shm::ElasticRow& row = state.elastics[pool];
     const Counts& now = counts[pool];
-    const uint64_t needed = dispatch().is_dispatched(pool)
-                                ? now.unallocated - dispatch().left(pool)
-                                : uint64_t{now.locked_units};
+    const uint64_t needed = dispatch().is_dispatched(pool) ? now.unallocated - dispatch().left(pool)
+                                                           : uint64_t{now.locked_units};
     const auto lacks = [&] {
-        const bool few = state.pools[pool].slots < row.workers_min ||
-                         now.unallocated < needed + row.spare;
+        const bool few =
+            state.pools[pool].slots < row.workers_min || now.unallocated < needed + row.spare;
         return few && uint64_t{running(pool)} + now.unallocated < row.limit;
     };
     while (lacks()) {
@@ -228,9 +227,9 @@ TimeNs Provisioning::stop_due(uint32_t row) const {
     if (pools().draining(row)) return 0;
     const shm::PoolRow& pool = state.pools[row];
     const shm::ElasticRow& elastic = state.elastics[row];
-    const bool needed = pool.slots - pool.drained <= elastic.workers_min ||
-                        pool.idle <= uint64_t{elastic.spare} + counts[row].locked_units +
-                                         dispatch().locking(row);
+    const bool needed =
+        pool.slots - pool.drained <= elastic.workers_min ||
+        pool.idle <= uint64_t{elastic.spare} + counts[row].locked_units + dispatch().locking(row);
     return needed || elastic.idle_timeout_ns == kNever
                ? kNever
                : sum_or_never(state.slots[slot].idle_since_ns, elastic.idle_timeout_ns);

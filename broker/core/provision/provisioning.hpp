@@ -45,8 +45,8 @@ struct Provisioning : Module<Provisioning> {
         uint32_t locked = 0;        // claims that wait locked
         uint32_t locked_units = 0;  // L
     };
-    std::vector<Counts> counts;     // by pool
-    std::vector<uint32_t> by_cost;  // types, in order of pool, cost and name
+    std::vector<Counts> counts;            // by pool
+    std::vector<uint32_t> by_cost;         // types, in order of pool, cost and name
     std::vector<uint32_t> unallocated_of;  // by type
     std::vector<uint32_t> stopping_of;     // by type: slots with Mark::kStopping
 

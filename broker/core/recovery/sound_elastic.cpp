@@ -45,12 +45,12 @@ bool sound_entry(const State& state, const shm::EntryRow& entry) {
     if (entry.state == EntryState::kFree) return true;
     const bool has_process = (entry.flags & shm::EntryFlag::kProcess) != 0;
     const bool is_alive = has_process && entry.exited_ns == kNever;
-    const bool is_placed =
-        is_alive ? entry.worker < state.slots.size() &&
-                       state.slots[entry.worker].state != SlotState::kFree &&
-                       state.slots[entry.worker].pool == entry.pool &&
-                       state.slots[entry.worker].entry == state.entries.row_of(entry)
-                 : entry.worker == kNoRow;
+    const bool is_placed = is_alive
+                               ? entry.worker < state.slots.size() &&
+                                     state.slots[entry.worker].state != SlotState::kFree &&
+                                     state.slots[entry.worker].pool == entry.pool &&
+                                     state.slots[entry.worker].entry == state.entries.row_of(entry)
+                               : entry.worker == kNoRow;
     return entry.state <= EntryState::kCancelled && entry.op <= shm::EntryOp::kKill &&
            entry.flags < 16 && is_dispatched(state, entry.pool) && is_placed &&
            entry.name_size != 0 && entry.name_size < sizeof entry.name + 1 && entry.types != 0 &&
@@ -62,17 +62,16 @@ bool sound_dispatched(const State& state, const shm::SlotRow& slot) {
     const bool is_ordered = slot.state == SlotState::kOrdered;
     if (slot.behaviour > shm::Behaviour::kDrain || slot.broken > 1) return false;
     if (!is_dispatched(state, slot.pool)) return slot.entry == kNoRow && slot.broken == 0;
-    const bool is_known = is_ordered || (slot.order == OrderState::kAnnounced &&
-                                         (slot.state == SlotState::kIdle ||
-                                          slot.state == SlotState::kRecovering ||
-                                          slot.state == SlotState::kUnknown));
+    const bool is_known =
+        is_ordered || (slot.order == OrderState::kAnnounced &&
+                       (slot.state == SlotState::kIdle || slot.state == SlotState::kRecovering ||
+                        slot.state == SlotState::kUnknown));
     if (!is_known || slot.type == kNoRow || slot.session != kNoRow || slot.holder != kNoRow ||
         slot.part_of != kNoRow) {
         return false;
     }
     if (slot.entry == kNoRow) return true;
-    const bool may_run =
-        slot.state == SlotState::kRecovering || slot.state == SlotState::kUnknown;
+    const bool may_run = slot.state == SlotState::kRecovering || slot.state == SlotState::kUnknown;
     return may_run && (slot.flags & shm::SlotFlag::kSaidReady) == 0 &&
            slot.entry < state.entries.size() &&
            state.entries[slot.entry].state != shm::EntryState::kFree &&

@@ -27,15 +27,15 @@ constexpr uint32_t kLogStoresMin = 2048;
 
 // Before its commands a turn may step every account (accounts.cpp), three lines each. A quarter of
 // the smallest log is left for commands before it is three quarters full: else none would ever be
-// taken. A reading of a queue may forget every entry in one command, which fits the last quarter with
-// what the turn's caller adds.
+// taken. A reading of a queue may forget every entry in one command, which fits the last quarter
+// with what the turn's caller adds.
 uint32_t images_for(const Limits& limits) {
     constexpr uint64_t kAccountLines = 3;
     const uint64_t wanted = limits.accounts * kAccountLines + kLogImagesMin / 4;
     const uint64_t images = (wanted + 2) / 3 * 4;
     const uint64_t for_entries = (uint64_t{limits.entries} + kLogImagesMin / 8) * 4;
-    const auto most = static_cast<uint32_t>(
-        std::min<uint64_t>(std::max(images, for_entries), UINT32_MAX));
+    const auto most =
+        static_cast<uint32_t>(std::min<uint64_t>(std::max(images, for_entries), UINT32_MAX));
     return std::max({limits.log_images, kLogImagesMin, most});
 }
 
