@@ -277,19 +277,12 @@ shm::Reason Core::apply(const DeleteType& deleted) {
     if (reason == shm::Reason::kOk) say(tap_, deleted);
     return reason;
 }
-void Core::apply(const Provide& provide) {
-    say(tap_, provide);
-    parts_->apply(provide);
-}
-void Core::apply(const Provisioned& provisioned) {
-    say(tap_, provisioned);
-    parts_->apply(provisioned);
-}
-template <DispatchCommand Command>
-void Core::apply(const Command& command) {
+void Core::apply(const ElasticCommand auto& command) {
     say(tap_, command);
     parts_->apply(command);
 }
+template void Core::apply(const Provide&);
+template void Core::apply(const Provisioned&);
 template void Core::apply(const EntryReport&);
 template void Core::apply(const QueueRead&);
 template void Core::apply(const QueueOperation&);

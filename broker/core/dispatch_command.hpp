@@ -13,6 +13,7 @@
 
 #include "broker/core/ids.hpp"
 #include "broker/core/settings.hpp"
+#include "broker/core/worker_command.hpp"
 #include "shm/layout.hpp"
 
 namespace dibs::core {
@@ -105,8 +106,10 @@ struct SetBehaviour {
     uint64_t user_data = 0;
 };
 
+// Of elastic pools, dispatched or not.
 template <class Command>
-concept DispatchCommand = std::same_as<Command, EntryReport> || std::same_as<Command, QueueRead> ||
+concept ElasticCommand = std::same_as<Command, Provide> || std::same_as<Command, Provisioned> ||
+    std::same_as<Command, EntryReport> || std::same_as<Command, QueueRead> ||
     std::same_as<Command, QueueOperation> || std::same_as<Command, OperationDone> ||
     std::same_as<Command, WorkerReport> || std::same_as<Command, ProcessReport> ||
     std::same_as<Command, Probe> || std::same_as<Command, SetBehaviour>;

@@ -45,12 +45,6 @@ struct Dispatch : Module<Dispatch> {
     }
     // Exited processes that are not forgotten yet.
     [[nodiscard]] uint32_t exited(uint32_t pool) const { return counts_[pool].exited; }
-    // Entries that are being locked.
-    [[nodiscard]] uint32_t locking(uint32_t pool) const { return counts_[pool].locking; }
-    // Is locked, and has no worker.
-    [[nodiscard]] static bool lacks_worker(const shm::EntryRow& entry) {
-        return waits(entry) && entry.state == shm::EntryState::kLocked;
-    }
     // Its worker may be stopped whatever runs on it.
     [[nodiscard]] bool is_lost(const shm::SlotRow& slot) const {
         return slot.broken != 0 ||
@@ -84,6 +78,10 @@ struct Dispatch : Module<Dispatch> {
     }
     // Unallocated workers that the last pass has found no use for.
     [[nodiscard]] uint32_t left(uint32_t pool) const;
+    [[nodiscard]] bool has_left(uint32_t pool, uint32_t type) const {
+        return !is_dispatched(pool) || unallocated_[type] != 0;
+    }
+    void take_left(uint32_t type) { unallocated_[type] -= unallocated_[type] != 0 ? 1 : 0; }
     [[nodiscard]] TimeNs stale_due(uint32_t pool) const;
 
     // queue_look.cpp
@@ -97,7 +95,7 @@ struct Dispatch : Module<Dispatch> {
     struct Counts {
         uint32_t exited = 0;
         uint32_t supervisors = 0;  // that run, as far as it is known
-        uint32_t locking = 0;
+        uint32_t lacking = 0;      // locked or being locked, without a process
     };
     // Entries that are queued and alike: if one cannot be locked, none can.
     struct Group {
@@ -172,6 +170,7 @@ struct Dispatch : Module<Dispatch> {
     bool pass_queued(Round* round);
     bool unlock_over(const Round& round);
     bool stop_over_quota(uint32_t pool);
+    void count_free(uint32_t pool);
     uint32_t take_free(Round* round, uint64_t types);
     [[nodiscard]] uint64_t types_for(const shm::EntryRow& entry) const;
     [[nodiscard]] bool is_over_limit(uint32_t row) const;

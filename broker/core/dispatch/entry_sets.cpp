@@ -98,7 +98,8 @@ Dispatch::Counts Dispatch::counts_as(const shm::EntryRow& entry) const {
     Counts counts;
     counts.exited = has_process(entry) && !is_alive(entry) ? 1 : 0;
     counts.supervisors = is_supervisor(entry) && runs ? 1 : 0;
-    counts.locking = waits(entry) && entry.op == EntryOp::kLock ? 1 : 0;
+    const bool is_locked = entry.state == EntryState::kLocked || entry.op == EntryOp::kLock;
+    counts.lacking = waits(entry) && is_locked ? 1 : 0;
     return counts;
 }
 
@@ -152,8 +153,7 @@ void Dispatch::list(uint32_t row, bool on) {
     Counts& of_pool = counts_[entry.pool];
     count(of_pool.exited, counts.exited);
     count(of_pool.supervisors, counts.supervisors);
-    count(of_pool.locking, counts.locking);
-    if (lacks_worker(entry)) count(provisioning().counts[entry.pool].locked_units, 1);
+    count(of_pool.lacking, counts.lacking);
 }
 
 uint32_t Dispatch::make_entry(uint32_t pool, std::string_view name) {
@@ -231,7 +231,7 @@ void Dispatch::check(Wrongs* wrongs) const {
         const Counts counts = counts_as(entry);
         found[entry.pool].exited += counts.exited;
         found[entry.pool].supervisors += counts.supervisors;
-        found[entry.pool].locking += counts.locking;
+        found[entry.pool].lacking += counts.lacking;
     }
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
         const shm::SlotRow& slot = state.slots[row];
@@ -242,7 +242,7 @@ void Dispatch::check(Wrongs* wrongs) const {
     for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
         const Subject it(wrongs, "pool", name_of(state.pools[pool]));
         it.expect_count("exited processes", found[pool].exited, counts_[pool].exited);
-        it.expect_count("locking entries", found[pool].locking, counts_[pool].locking);
+        it.expect_count("locked entries", found[pool].lacking, counts_[pool].lacking);
         it.expect_count("supervisors", found[pool].supervisors, counts_[pool].supervisors);
         it.expect_count("unsettled entries", unsettled[pool], unsettled_.size(pool));
         for (uint32_t set = 3 * pool; set < 3 * pool + 3; ++set)

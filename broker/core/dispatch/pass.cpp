@@ -35,6 +35,7 @@ bool Dispatch::serve(uint32_t pool) {
     if (row.phase == DispatchPhase::kServing) {
         if (!reconcile(pool)) return false;
         making.adapt_limit(pool);
+        count_free(pool);
         // What is started or made may raise the limit, or meet the quota.
         for (bool again = !pools().draining(pool); again;) {
             const uint32_t limit = row.limit;
@@ -136,8 +137,7 @@ uint32_t Dispatch::take_free(Round* round, uint64_t types) {
 bool Dispatch::pass_entries(uint32_t pool) {
     Round round{
         .pool = pool, .trying = provisioning().running(pool), .limit = state.elastics[pool].limit};
-    for (const uint32_t type : provisioning().types_of(pool))
-        unallocated_[type] = provisioning().unallocated_of[type];
+    count_free(pool);
     unlocks_.clear();
     if (!pass_locked(&round)) return false;
     if (round.over_quota == kNoRow && !pass_queued(&round)) return false;
@@ -246,10 +246,15 @@ bool Dispatch::stop_over_quota(uint32_t pool) {
         if (turn().full()) return false;
         const uint32_t worker = provisioning().least_useful(type);
         if (worker == kNoRow) continue;
-        --unallocated_[type];
+        take_left(type);
         pools().set_behaviour(worker, shm::Behaviour::kDrain);
     }
     return true;
+}
+
+void Dispatch::count_free(uint32_t pool) {
+    for (const uint32_t type : provisioning().types_of(pool))
+        unallocated_[type] = provisioning().unallocated_of[type];
 }
 
 uint32_t Dispatch::left(uint32_t pool) const {

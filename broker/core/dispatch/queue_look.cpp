@@ -61,8 +61,8 @@ EntryReason Dispatch::reason(uint32_t row) const {
         is_provided = is_provided || state.types[type].session != kNoRow;
         unallocated += provisioning().unallocated_of[type];
     }
-    const uint64_t trying = uint64_t{provisioning().running(entry.pool)} +
-                            provisioning().counts[entry.pool].locked_units + locking(entry.pool);
+    const uint64_t trying =
+        uint64_t{provisioning().running(entry.pool)} + counts_[entry.pool].lacking;
     const bool locked = entry.state == EntryState::kLocked;
     if (trying >= elastic.limit + (locked ? 1U : 0U)) return EntryReason::kLimit;
     const auto before_in = [&](bool supervisor) {

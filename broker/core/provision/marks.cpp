@@ -143,11 +143,6 @@ void Provisioning::check(Wrongs* wrongs) const {
         ++found[claim.pool].locked;
         found[claim.pool].locked_units += claim.units;
     }
-    for (uint32_t row = 0; row < state.entries.size(); ++row) {
-        const shm::EntryRow& entry = state.entries[row];
-        if (entry.state != shm::EntryState::kFree && dispatch().lacks_worker(entry))
-            ++found[entry.pool].locked_units;
-    }
     for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
         const Subject it(wrongs, "pool", name_of(state.pools[pool]));
         it.expect_count("running units", found[pool].running, counts[pool].running);

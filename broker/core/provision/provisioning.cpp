@@ -212,7 +212,7 @@ uint32_t Provisioning::longest_idle(uint32_t pool) const {
     uint32_t found = kNoRow;
     for (const uint32_t type : types_of(pool)) {
         const uint32_t slot = state.types[type].session == kNoRow ? kNoRow : idle_.head(type);
-        if (slot == kNoRow) continue;
+        if (slot == kNoRow || !dispatch().has_left(pool, type)) continue;
         const bool longer =
             found == kNoRow || state.slots[slot].idle_order < state.slots[found].idle_order;
         if (longer) found = slot;
@@ -227,9 +227,10 @@ TimeNs Provisioning::stop_due(uint32_t row) const {
     if (pools().draining(row)) return 0;
     const shm::PoolRow& pool = state.pools[row];
     const shm::ElasticRow& elastic = state.elastics[row];
-    const bool needed =
-        pool.slots - pool.drained <= elastic.workers_min ||
-        pool.idle <= uint64_t{elastic.spare} + counts[row].locked_units + dispatch().locking(row);
+    const bool is_few = dispatch().is_dispatched(row)
+                            ? dispatch().left(row) <= elastic.spare
+                            : pool.idle <= uint64_t{elastic.spare} + counts[row].locked_units;
+    const bool needed = is_few || pool.slots - pool.drained <= elastic.workers_min;
     return needed || elastic.idle_timeout_ns == kNever
                ? kNever
                : sum_or_never(state.slots[slot].idle_since_ns, elastic.idle_timeout_ns);
@@ -239,7 +240,9 @@ TimeNs Provisioning::stop_due(uint32_t row) const {
 bool Provisioning::stop_idle(uint32_t pool) {
     while (stop_due(pool) <= turn().now_ns) {
         if (turn().full()) return false;
-        pools().drain_slot(longest_idle(pool), true);
+        const uint32_t slot = longest_idle(pool);
+        dispatch().take_left(state.slots[slot].type);
+        pools().drain_slot(slot, true);
     }
     return true;
 }

@@ -1,10 +1,10 @@
-// broker/core/rules/slot_drain.cpp -- drains single slots:
-// no claim is granted a drained slot.
+// broker/core/rules/slot_drain.cpp -- drains and holds single slots:
+// no claim is granted such a slot.
 //
-// To the pass a held slot is one, too, which is not stopped for it (S1.37); a drained slot is a
-// protected one, except that its worker's words do not take the mark back. A drained slot that
-// becomes free is recovering, and turns idle as soon as the drain ends. SPDX-License-Identifier:
-// Apache-2.0
+// To the pass a drained or held slot is a protected one, except that its worker's words do not take
+// the mark back. One that becomes free is recovering, and turns idle as soon as that ends. A
+// drained worker is stopped by its provisioner, a held one never (S1.37).
+// SPDX-License-Identifier: Apache-2.0
 #include "broker/core/parts.hpp"
 
 namespace dibs::core {
