@@ -104,9 +104,11 @@ void Replayer::apply(const journal::Probe& probe) {
 void Replayer::apply(const journal::SetBehaviour& set) {
     const NameMap::Slot& named = map_.slot(set.slot()->str());
     const shm::SlotRow& slot = core_->slot(core::row_of(named.id));
+    const bool is_there = slot.state != shm::SlotState::kFree &&
+                          slot.head.generation == core::generation_of(named.id);
     core_->apply(core::SetBehaviour{
         .pool = slot.pool,
-        .number = slot.number,
+        .number = is_there ? slot.number : shm::kNoRow,
         .behaviour = static_cast<shm::Behaviour>(set.behaviour()),
         .user_data = map_.add_operation({"behaviour", "slot", named.name}),
     });

@@ -250,7 +250,6 @@ PLANTED = [
     (words, "`pool.backlog_max`", "*`pool.backlog_max`*"),
     (words, '`end.reason="backlog_full"`', '`end.reason="backlog"`'),
     (words, '`provisioned.answer="quota"`', '`provisioned.answer="quotas"`'),
-    (words, '*`expect_slot.state="parked"`*, ', '`expect_slot.state="parked"`, '),
     (words, "`grant.claim`", "`expect_grant.claim`"),
     (played, "| now: `S0.13` |", "| later |"),
     (played, "| now: `S0.13` |", "| now |"),
