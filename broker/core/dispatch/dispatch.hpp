@@ -81,6 +81,7 @@ struct Dispatch : Module<Dispatch> {
     [[nodiscard]] bool has_left(uint32_t pool, uint32_t type) const {
         return !is_dispatched(pool) || unallocated_[type] != 0;
     }
+    void find_left(uint32_t pool);
     void take_left(uint32_t type) { unallocated_[type] -= unallocated_[type] != 0 ? 1 : 0; }
     [[nodiscard]] TimeNs stale_due(uint32_t pool) const;
 

@@ -257,6 +257,23 @@ void Dispatch::count_free(uint32_t pool) {
         unallocated_[type] = provisioning().unallocated_of[type];
 }
 
+// What a pass would leave that has nothing to decide: a core that begins has had none.
+void Dispatch::find_left(uint32_t pool) {
+    count_free(pool);
+    Round round{
+        .pool = pool, .trying = provisioning().running(pool), .limit = state.elastics[pool].limit};
+    for (uint32_t row = next_waiting(pool, kNoRow); row != kNoRow && round.trying < round.limit;
+         row = next_waiting(pool, row)) {
+        const shm::EntryRow& entry = state.entries[row];
+        const bool locked = entry.state == EntryState::kLocked;
+        if (is_over_limit(row) || (!locked && entry.op != EntryOp::kLock)) continue;
+        const uint64_t types = types_for(entry);
+        if (take_free(&round, types) != kNoRow) continue;
+        if (provisioning().at_quota(pool)) return;
+        if (!locked && provisioning().cheapest(pool, types) != kNoRow) ++round.trying;
+    }
+}
+
 uint32_t Dispatch::left(uint32_t pool) const {
     uint32_t sum = 0;
     for (const uint32_t type : provisioning().types_of(pool))

@@ -115,6 +115,7 @@ void Provisioning::pool_is_found(uint32_t pool) {
         idle_.remove(state.slots[slot].type, slot);
         idle_.push_back(state.slots[slot].type, slot);
     }
+    if (dispatch().is_dispatched(pool)) dispatch().find_left(pool);
     set_due(pool);
 }
 
