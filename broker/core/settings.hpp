@@ -83,6 +83,13 @@ struct PoolConfig {
     TimeNs boot_timeout_ns = 600'000'000'000;  // an order without a worker that is ready has failed
     // Types that cost more than so many thousandths of what the cheapest does are not made; 0: all.
     uint32_t price_factor_permille = 0;
+    // Of an elastic pool: its claims are entries of a queue that somebody else keeps, its workers
+    // run processes that somebody else starts, and both are known by reports alone.
+    bool dispatch = false;
+    uint32_t supervisor_permille = 500;  // of the limit: supervisors at most; 0 = any number
+    uint32_t attempts_max = 10;          // locks of an entry; 0 = any number
+    TimeNs stale_lock_timeout_ns = 60'000'000'000;  // unknown workers are waited for at the start
+    TimeNs probe_timeout_ns = 600'000'000'000;      // a worker is stopped without a good one
 };
 
 // A type of workers of an elastic pool, made or changed. Names are of the pool and the type.

@@ -428,6 +428,13 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             line.type = type_name(core_, decision.type);
             of_slot();
             break;
+        case DecisionKind::kLock:
+        case DecisionKind::kUnlock:
+        case DecisionKind::kStart:
+        case DecisionKind::kKillProcess:
+        case DecisionKind::kForget:
+            line.pool = pool_label(decision.pool);
+            break;
         case DecisionKind::kPreempt:
         case DecisionKind::kRefund:
             line.is_void = decision.is_void;

@@ -58,6 +58,16 @@ const char* name_of(DecisionKind kind) {
             return "create";
         case DecisionKind::kStop:
             return "stop";
+        case DecisionKind::kLock:
+            return "lock";
+        case DecisionKind::kUnlock:
+            return "unlock";
+        case DecisionKind::kStart:
+            return "start";
+        case DecisionKind::kKillProcess:
+            return "kill";
+        case DecisionKind::kForget:
+            return "forget";
     }
     return "?";
 }

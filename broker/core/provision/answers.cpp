@@ -124,12 +124,15 @@ void Provisioning::use_ends(uint32_t lease) {
     if (!is_elastic(state.leases[lease].pool)) return;
     for (uint32_t slot = state.leases[lease].first_slot; slot != kNoRow;
          slot = state.slots[slot].holder_next) {
-        const uint32_t type = state.slots[slot].type;
-        if (type == kNoRow || state.types[type].backoff_ns == 0) continue;
-        shm::TypeRow& row = edit().row(state.types[type], 1);
-        put(row.backoff_ns, 0);
-        put(row.failed_until_ns, 0);
+        if (state.slots[slot].type != kNoRow) is_of_use(state.slots[slot].type);
     }
+}
+
+void Provisioning::is_of_use(uint32_t type) {
+    if (state.types[type].backoff_ns == 0) return;
+    shm::TypeRow& row = edit().row(state.types[type], 1);
+    put(row.backoff_ns, 0);
+    put(row.failed_until_ns, 0);
 }
 
 uint32_t Provisioning::open_order(SlotId order, uint32_t pool) const {

@@ -11,12 +11,15 @@ using shm::OrderState;
 Provisioning::Provisioning(const State& rows)
     : Module(rows),
       counts(rows.pools.size()),
+      unallocated_of(rows.types.size()),
+      stopping_of(rows.types.size()),
       passed(rows.pools.size()),
       marks_(rows.slots.size()),
       going_(rows.types.size()),
       underway_(rows.pools.size(), rows.slots.size()),
       idle_(rows.types.size(), rows.slots.size()),
       untold_(rows.types.size(), rows.slots.size()),
+      starts_(rows.types.size(), rows.slots.size()),
       due_(0, rows.slots.size(), rows.pools.size()) {
     by_cost.reserve(rows.types.size());
 }
@@ -26,12 +29,17 @@ bool Provisioning::is_told(const shm::SlotRow& slot) const {
     return slot.stop_told != 0 && slot.stop_told == state.types[slot.type].role;
 }
 
-uint8_t Provisioning::marks_of(uint32_t row) const {
+Marks Provisioning::marks_of(uint32_t row) const {
     const shm::SlotRow& slot = state.slots[row];
     if (slot.state == SlotState::kFree || !is_elastic(slot.pool)) return 0;
-    const uint32_t goes =
-        slot.order == OrderState::kAnnounced && is_drained(slot) ? uint32_t{Mark::kGoes} : 0U;
-    if (slot.holder != kNoRow) return static_cast<uint8_t>(Mark::kRuns | goes);
+    const bool is_announced = slot.order == OrderState::kAnnounced;
+    const uint32_t goes = is_announced && is_drained(slot) ? uint32_t{Mark::kGoes} : 0U;
+    if (slot.holder != kNoRow) return static_cast<Marks>(Mark::kRuns | goes);
+    const bool may_stop = goes != 0 && !is_told(slot) && !is_kept(slot);
+    if (slot.entry != kNoRow) {
+        const bool stops = may_stop && dispatch().is_lost(slot);
+        return static_cast<Marks>(Mark::kRuns | goes | (stops ? Mark::kUntold : 0));
+    }
     uint32_t marks = goes | (is_stopped(slot) ? 0 : Mark::kUnallocated);
     if (!is_stopped(slot) && slot.state != SlotState::kIdle) marks |= Mark::kUnderway;
     if (slot.state == SlotState::kOrdered) {
@@ -39,23 +47,28 @@ uint8_t Provisioning::marks_of(uint32_t row) const {
         if (slot.order == OrderState::kAsked && !is_told(slot)) marks |= Mark::kUntold;
     } else if (slot.order == OrderState::kAnnounced && slot.state == SlotState::kIdle) {
         marks |= Mark::kIdles;
-    } else if (slot.order == OrderState::kAnnounced && is_drained(slot) && !is_kept(slot)) {
-        if (!is_told(slot)) marks |= Mark::kUntold;
+    } else if (slot.session != kNoRow) {
+        if (may_stop) marks |= Mark::kUntold;
+    } else if (is_drained(slot)) {
+        const bool is_known = slot.state != SlotState::kUnknown || slot.broken != 0;
+        marks |= Mark::kStopping | (may_stop && is_known ? Mark::kUntold : 0);
+    } else if (slot.state == SlotState::kRecovering && (marks & Mark::kUnallocated) != 0) {
+        marks |= Mark::kStarts;
     }
     if (slot.boot_until_ns != kNever && !is_drained(slot)) marks |= Mark::kBoots;
-    return static_cast<uint8_t>(marks);
+    return static_cast<Marks>(marks);
 }
 
 void Provisioning::slot_changes(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
-    const uint8_t now = marks_of(row);
-    const uint8_t before = std::exchange(marks_[row], now);
+    const Marks now = marks_of(row);
+    const Marks before = std::exchange(marks_[row], now);
     if (now == before) return;
     turn().dirty.add(slot.pool);
     Counts& of_pool = counts[slot.pool];
-    const auto comes = [&](uint8_t mark) { return (now & ~before & mark) != 0; };
-    const auto goes = [&](uint8_t mark) { return (before & ~now & mark) != 0; };
-    const auto count = [&](uint32_t& number, uint8_t mark) {
+    const auto comes = [&](Marks mark) { return (now & ~before & mark) != 0; };
+    const auto goes = [&](Marks mark) { return (before & ~now & mark) != 0; };
+    const auto count = [&](uint32_t& number, Marks mark) {
         number += comes(mark) ? 1 : 0;
         number -= goes(mark) ? 1 : 0;
     };
@@ -66,6 +79,12 @@ void Provisioning::slot_changes(uint32_t row) {
     if (goes(Mark::kGoes)) --going_[slot.type];
     if (comes(Mark::kUnderway)) underway_.push_back(slot.pool, row);
     if (goes(Mark::kUnderway)) underway_.remove(slot.pool, row);
+    if (slot.type != kNoRow) {
+        count(unallocated_of[slot.type], Mark::kUnallocated);
+        count(stopping_of[slot.type], Mark::kStopping);
+    }
+    if (comes(Mark::kStarts)) starts_.push_back(slot.type, row);
+    if (goes(Mark::kStarts)) starts_.remove(slot.type, row);
     if (comes(Mark::kIdles)) idle_.push_back(slot.type, row);
     if (goes(Mark::kIdles)) idle_.remove(slot.type, row);
     if (comes(Mark::kUntold)) untold_.push_back(slot.type, row);
@@ -111,6 +130,7 @@ void Provisioning::pool_is_found(uint32_t pool) {
         idle_.remove(state.slots[slot].type, slot);
         idle_.push_back(state.slots[slot].type, slot);
     }
+    if (dispatch().is_dispatched(pool)) dispatch().find_left(pool);
     set_due(pool);
 }
 
@@ -122,7 +142,7 @@ void Provisioning::check(Wrongs* wrongs) const {
     uint32_t untold = 0;
     size_t boots = 0;
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
-        const uint8_t marks = marks_of(row);
+        const Marks marks = marks_of(row);
         const Subject it(wrongs, "slot row", row);
         it.expect(marks == marks_[row], "counts for provisioners as it did before");
         if (marks == 0) continue;

@@ -31,10 +31,13 @@ bool Provisioning::at_capacity(uint32_t type) const {
            turn().now_ns < state.elastics[row.pool].everything_until_ns;
 }
 
-// S1.30: it does not go, and the cheapest one that does not allows its price.
+// S1.30: it does not go, and the cheapest one that does not allows its price. What is dear for an
+// entry does not suit it (Dispatch::types_for).
 bool Provisioning::may_make(uint32_t type) const {
     if (is_going(type)) return false;
-    const auto types = types_of(state.types[type].pool);
+    const uint32_t pool = state.types[type].pool;
+    if (dispatch().is_dispatched(pool)) return true;
+    const auto types = types_of(pool);
     const auto first =
         std::find_if(types.begin(), types.end(), [&](uint32_t other) { return !is_going(other); });
     return is_affordable(type, *first);
@@ -48,9 +51,10 @@ bool Provisioning::is_affordable(uint32_t type, uint32_t cheapest) const {
                               static_cast<__int128>(state.types[cheapest].cost) * factor;
 }
 
-uint32_t Provisioning::cheapest(uint32_t pool) const {
+uint32_t Provisioning::cheapest(uint32_t pool, uint64_t types) const {
     for (const uint32_t type : types_of(pool)) {
-        if (may_make(type) && can_make(type)) return type;
+        const bool suits = types == kAnyType || (type < kTypesOfEntry && (types >> type & 1U) != 0);
+        if (suits && may_make(type) && can_make(type)) return type;
     }
     return kNoRow;
 }
@@ -61,12 +65,16 @@ bool Provisioning::can_make(uint32_t type) const {
     return row.session != kNoRow && !fails && !at_capacity(type);
 }
 
+uint32_t Provisioning::running(uint32_t pool) const {
+    return counts[pool].running + dispatch().exited(pool);
+}
+
 // S1.3–6. It grows from the workers that have come, not from what runs alone: they are what was
 // possible, and minimum and spare are to be reached without claims. An order that nobody has
 // answered is no proof of what is within quota.
 void Provisioning::adapt_limit(uint32_t pool) {
     const shm::ElasticRow& row = state.elastics[pool];
-    const uint32_t running = counts[pool].running;
+    const uint32_t running = this->running(pool);
     const uint32_t workers = state.pools[pool].slots;
     const uint32_t made = workers - counts[pool].asked;
     const uint32_t come = workers - row.ordered;
@@ -96,6 +104,7 @@ bool Provisioning::provision(uint32_t pool) {
     reordered = false;
     if (!is_elastic(pool)) return true;
     passed.add(pool);
+    if (dispatch().is_dispatched(pool)) return dispatch().serve(pool);
     adapt_limit(pool);
     if (!pools().draining(pool)) {
         const bool done = matcher().by_account(pool)
@@ -199,7 +208,7 @@ bool Provisioning::keep_spare(uint32_t pool, uint64_t needed) {
     const auto lacks = [&] {
         const bool few =
             state.pools[pool].slots < row.workers_min || now.unallocated < needed + row.spare;
-        return few && uint64_t{now.running} + now.unallocated < row.limit;
+        return few && uint64_t{running(pool)} + now.unallocated < row.limit;
     };
     while (lacks()) {
         if (turn().full()) return false;
@@ -242,12 +251,22 @@ bool Provisioning::create(uint32_t pool, uint32_t type) {
     return true;
 }
 
+// S1.36: the one that began to boot last, else the one that is idle longest; kNoRow: none.
+uint32_t Provisioning::least_useful(uint32_t type) const {
+    uint32_t found = kNoRow;
+    for (uint32_t slot = starts_.head(type); slot != kNoRow; slot = starts_.next(slot)) {
+        const bool later = found == kNoRow || state.slots[slot].number > state.slots[found].number;
+        if (later) found = slot;
+    }
+    return found == kNoRow ? idle_.head(type) : found;
+}
+
 // Of those that a provisioner could stop.
 uint32_t Provisioning::longest_idle(uint32_t pool) const {
     uint32_t found = kNoRow;
     for (const uint32_t type : types_of(pool)) {
         const uint32_t slot = state.types[type].session == kNoRow ? kNoRow : idle_.head(type);
-        if (slot == kNoRow) continue;
+        if (slot == kNoRow || !dispatch().has_left(pool, type)) continue;
         const bool longer =
             found == kNoRow || state.slots[slot].idle_order < state.slots[found].idle_order;
         if (longer) found = slot;
@@ -269,8 +288,11 @@ TimeNs Provisioning::stop_due(uint32_t row) const {
     if (!matcher().by_account(row) && locked < matcher().priorities->ranked.size(row)) {
         next = state.claims[matcher().priorities->ranked.at(row, locked)].units;
     }
-    const bool needed = pool.slots - pool.drained <= elastic.workers_min ||
-                        pool.idle <= uint64_t{elastic.spare} + counts[row].locked_units + next;
+    const bool is_few =
+        dispatch().is_dispatched(row)
+            ? dispatch().left(row) <= elastic.spare
+            : pool.idle <= uint64_t{elastic.spare} + counts[row].locked_units + next;
+    const bool needed = is_few || pool.slots - pool.drained <= elastic.workers_min;
     return needed || elastic.idle_timeout_ns == kNever
                ? kNever
                : sum_or_never(state.slots[slot].idle_since_ns, elastic.idle_timeout_ns);
@@ -280,7 +302,9 @@ TimeNs Provisioning::stop_due(uint32_t row) const {
 bool Provisioning::stop_idle(uint32_t pool) {
     while (stop_due(pool) <= turn().now_ns) {
         if (turn().full()) return false;
-        pools().drain_slot(longest_idle(pool), true);
+        const uint32_t slot = longest_idle(pool);
+        dispatch().take_left(state.slots[slot].type);
+        pools().drain_slot(slot, true);
     }
     return true;
 }
@@ -342,7 +366,9 @@ void Provisioning::set_due(uint32_t pool) {
         look_at(state.types[type].failed_until_ns);
         look_at(state.types[type].capacity_until_ns);
     }
-    look_at(stop_due(pool));
+    const bool is_read = !dispatch().is_dispatched(pool) || dispatch().serves(pool);
+    if (is_read) look_at(stop_due(pool));
+    if (!is_read) look_at(dispatch().stale_due(pool));
     if (due == kNever) return due_.remove(TimerKind::kLook, pool);
     due_.set(TimerKind::kLook, pool, due, pool);
 }

@@ -24,16 +24,20 @@
 namespace dibs::core {
 
 // What a slot of an elastic pool counts as.
+using Marks = uint16_t;
 namespace Mark {
-inline constexpr uint8_t kRuns = 1;         // a claim or a lease holds it
-inline constexpr uint8_t kUnallocated = 2;  // nothing holds it, and no mark keeps it from a grant
-inline constexpr uint8_t kAsked = 4;        // an order without an answer
-inline constexpr uint8_t kBoots = 8;        // of an order, with a boot time-out that goes on
-inline constexpr uint8_t kIdles = 16;       // of an order, and idle
-inline constexpr uint8_t kUnderway = 64;    // unallocated and not idle
-inline constexpr uint8_t kGoes = 128;       // of an order, and drained
-inline constexpr uint8_t kUntold =
-    32;  // its provisioner has not been told to make it, or, drained and free, to stop it
+inline constexpr uint16_t kRuns = 1;         // a claim or a lease holds it
+inline constexpr uint16_t kUnallocated = 2;  // nothing holds it, and no mark keeps it from a grant
+inline constexpr uint16_t kAsked = 4;        // an order without an answer
+inline constexpr uint16_t kBoots = 8;        // of an order, with a boot time-out that goes on
+inline constexpr uint16_t kIdles = 16;       // of an order, and idle
+inline constexpr uint16_t kUntold = 32;      // its provisioner has not been told to make it, or,
+                                             // drained and free, to stop it
+inline constexpr uint16_t kUnderway = 64;    // unallocated and not idle
+inline constexpr uint16_t kGoes = 128;       // of an order, and drained
+// Of dispatched pools:
+inline constexpr uint16_t kStarts = 256;    // booting, and unallocated
+inline constexpr uint16_t kStopping = 512;  // drained, and no process is alive on it
 }  // namespace Mark
 
 struct Provisioning : Module<Provisioning> {
@@ -47,8 +51,10 @@ struct Provisioning : Module<Provisioning> {
         uint32_t locked = 0;        // claims that wait locked
         uint32_t locked_units = 0;  // L
     };
-    std::vector<Counts> counts;     // by pool
-    std::vector<uint32_t> by_cost;  // types, in order of pool, cost and name
+    std::vector<Counts> counts;            // by pool
+    std::vector<uint32_t> by_cost;         // types, in order of pool, cost and name
+    std::vector<uint32_t> unallocated_of;  // by type
+    std::vector<uint32_t> stopping_of;     // by type: slots with Mark::kStopping
 
     bool reordered = false;  // provision() has locked or unlocked a claim
     PoolSet passed;          // by provision() since tell_headroom()
@@ -84,7 +90,7 @@ struct Provisioning : Module<Provisioning> {
     [[nodiscard]] uint32_t open_order(SlotId order, uint32_t pool) const;
 
     // marks.cpp
-    [[nodiscard]] uint8_t marks_of(uint32_t slot) const;
+    [[nodiscard]] Marks marks_of(uint32_t slot) const;
     [[nodiscard]] bool is_told(const shm::SlotRow& slot) const;
     [[nodiscard]] bool is_being_stopped(const shm::SlotRow& slot) const {
         return slot.order == shm::OrderState::kAnnounced && is_told(slot);
@@ -110,8 +116,20 @@ struct Provisioning : Module<Provisioning> {
     [[nodiscard]] bool at_capacity(uint32_t type) const;
     [[nodiscard]] bool may_make(uint32_t type) const;
     [[nodiscard]] bool is_affordable(uint32_t type, uint32_t cheapest) const;
-    // That can be made now; kNoRow: none.
-    [[nodiscard]] uint32_t cheapest(uint32_t pool) const;
+    // Of the types, one bit for each row: that can be made now; kNoRow: none.
+    [[nodiscard]] uint32_t cheapest(uint32_t pool, uint64_t types = ~uint64_t{0}) const;
+    // R.
+    [[nodiscard]] uint32_t running(uint32_t pool) const;
+    void adapt_limit(uint32_t pool);
+    bool keep_spare(uint32_t pool, uint64_t needed);
+    bool create(uint32_t pool, uint32_t type);
+    bool stop_idle(uint32_t pool);
+    bool tell_untold(uint32_t pool);
+    void set_due(uint32_t pool);
+    void is_of_use(uint32_t type);  // a worker of it has been
+    // Of a type, in a dispatched pool: which is started on, and which is stopped, first.
+    [[nodiscard]] uint32_t last_idle(uint32_t type) const { return idle_.tail(type); }
+    [[nodiscard]] uint32_t least_useful(uint32_t type) const;
 
   private:
     // types.cpp
@@ -130,19 +148,13 @@ struct Provisioning : Module<Provisioning> {
 
     // provisioning.cpp
     bool run_due_timers();
-    void adapt_limit(uint32_t pool);
     [[nodiscard]] uint32_t missing(uint32_t pool) const;
     bool make_missing(uint32_t pool);
     bool unlock_over_quota(uint32_t pool);
     bool lock_queued(uint32_t pool);
-    bool keep_spare(uint32_t pool, uint64_t needed);
-    bool create(uint32_t pool, uint32_t type);
-    bool stop_idle(uint32_t pool);
-    bool tell_untold(uint32_t pool);
     void tell(uint32_t slot);
     [[nodiscard]] uint32_t longest_idle(uint32_t pool) const;
     [[nodiscard]] TimeNs stop_due(uint32_t pool) const;
-    void set_due(uint32_t pool);
     [[nodiscard]] bool over_quota(uint32_t pool) const {
         return at_quota(pool) && counts[pool].locked_units > counts[pool].unallocated;
     }
@@ -158,7 +170,7 @@ struct Provisioning : Module<Provisioning> {
     [[nodiscard]] uint32_t cheapest_for(const Crowd& crowd) const;
     [[nodiscard]] bool can_make(uint32_t type) const;
 
-    std::vector<uint8_t> marks_;                          // by slot
+    std::vector<Marks> marks_;                            // by slot
     std::vector<uint32_t> going_;                         // by type: drained workers of orders
     std::vector<uint32_t> crowds_in_need_;                // of the pool that is looked at
     std::vector<std::pair<uint32_t, uint32_t>> coming_;   // label set, workers under way
@@ -166,6 +178,7 @@ struct Provisioning : Module<Provisioning> {
     Chains underway_;  // list: pool, row: slot with Mark::kUnderway
     Chains idle_;      // list: type, row: slot with Mark::kIdles, the longest idle first
     Chains untold_;    // list: type, row: slot with Mark::kUntold
+    Chains starts_;    // list: type, row: slot with Mark::kStarts
     Timers due_;       // slots with Mark::kBoots; pools, where time alone changes something
 };
 

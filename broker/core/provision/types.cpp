@@ -28,7 +28,8 @@ std::string refusal_of(const TypeConfig& config) {
 }  // namespace
 
 std::string elastic_refusal(const PoolConfig& config) {
-    if (config.workers_max == 0) return {};
+    if (config.workers_max == 0) return config.dispatch ? "dispatch needs workers_max" : "";
+    if (config.supervisor_permille > 1000) return "supervisor_permille is at most 1000";
     if (config.kind != shm::PoolKind::kWorker) return "workers_max is for pools of workers";
     if (config.order == shm::PoolOrder::kArrival) {
         return "workers_max needs order = \"priority\", which is the order of arrival where claims "
@@ -80,10 +81,12 @@ void Provisioning::configure(uint32_t pool, const PoolConfig& config, bool is_ne
     bound(row.throttle_until_ns, config.create_throttle_ns);
     for (const uint32_t type : types_of(pool))
         bound(edit().row(state.types[type], 1).capacity_until_ns, config.capacity_error_ns);
+    dispatch().configure(pool, config, is_new);
 }
 
 void Provisioning::close_pool(uint32_t pool) {
     if (!is_elastic(pool)) return;
+    dispatch().close_pool(pool);
     while (!types_of(pool).empty())
         drop_type(types_of(pool).front());
     put(edit().row(state.elastics[pool], 0x7U).workers_max, 0);
@@ -220,7 +223,9 @@ void Provisioning::worker_leaves(uint32_t type) {
     if (type != kNoRow && is_going(type) && !is_used(type)) drop_type(type);
 }
 
+// By a worker, or by an entry that names it.
 bool Provisioning::is_used(uint32_t type) const {
+    if (dispatch().names_type(state.types[type].pool, type)) return true;
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
         const shm::SlotRow& slot = state.slots[row];
         if (slot.state != SlotState::kFree && slot.type == type) return true;

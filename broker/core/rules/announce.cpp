@@ -35,7 +35,9 @@ uint32_t Workers::find_name(uint32_t pool, std::string_view name) const {
 
 Reason Workers::announce_refusal(const Announce& command, uint32_t existing, uint32_t order) const {
     const shm::PoolRow& pool = state.pools[command.pool];
-    if (pool.kind == shm::PoolKind::kCounted) return Reason::kState;
+    if (pool.kind == shm::PoolKind::kCounted || dispatch().is_dispatched(command.pool)) {
+        return Reason::kState;
+    }
     if (command.name.size() > shm::kNameMax) return Reason::kMalformed;
     if (existing != kNoRow &&
         (state.slots[existing].session != command.session || order != kNoRow)) {
@@ -127,7 +129,7 @@ void Workers::fill_announced(uint32_t row, const Announce& command) {
         provisioning().worker_leaves(before);
     }
     uint32_t flags = slot.flags & ~uint32_t{SlotFlag::kProtected};
-    if (command.is_protected || is_drained(slot)) flags |= SlotFlag::kProtected;
+    if (command.is_protected || is_withheld(slot)) flags |= SlotFlag::kProtected;
     matcher().slot_changes(row, [&] {
         matcher().take_labels(row);
         put(slot.flags, flags);

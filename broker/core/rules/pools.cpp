@@ -130,6 +130,10 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
         wrong = "pool '" + std::string{config.name} +
                 "': whether it is elastic cannot change while it runs";
     }
+    if (wrong.empty() && !is_new && dispatch().is_dispatched(row) != config.dispatch) {
+        wrong = "pool '" + std::string{config.name} +
+                "': whether it is dispatched cannot change while it runs";
+    }
     if (wrong.empty() && !is_new) wrong = change_refusal_of(config, state.pools[row]);
     const uint32_t more = is_new ? config.slots : config.slots - slots_below(row, config.slots);
     if (const uint32_t left = slot_rows_left(row); wrong.empty() && more > left) {

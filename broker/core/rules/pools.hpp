@@ -57,6 +57,7 @@ struct Pools : Module<Pools> {
     void count_drained(uint32_t slot, bool on);
     [[nodiscard]] uint32_t find_number(uint32_t pool, uint32_t number) const;
     void drain_slot(uint32_t row, bool on);
+    void set_behaviour(uint32_t row, shm::Behaviour behaviour);
     bool go_on_draining();
     void tell_drained(uint32_t pool);
     void tell_all_drained();
