@@ -59,9 +59,9 @@ void each_field(Of<PoolConfig>, const auto& visit) {
     visit("capacity_error_ns", &PoolConfig::capacity_error_ns);
     visit("idle_timeout_ns", &PoolConfig::idle_timeout_ns);
     visit("boot_timeout_ns", &PoolConfig::boot_timeout_ns);
+    visit("price_factor_permille", &PoolConfig::price_factor_permille);
     visit("dispatch", &PoolConfig::dispatch);
     visit("supervisor_permille", &PoolConfig::supervisor_permille);
-    visit("price_factor_permille", &PoolConfig::price_factor_permille);
     visit("attempts_max", &PoolConfig::attempts_max);
     visit("stale_lock_timeout_ns", &PoolConfig::stale_lock_timeout_ns);
     visit("probe_timeout_ns", &PoolConfig::probe_timeout_ns);
