@@ -18,6 +18,12 @@ using shm::OrderState;
 
 // R: leased, or reserved for a claim, or its holder is being killed.
 uint64_t NaiveCore::running_units(uint32_t pool) const {
+    if (is_dispatched(pool)) {
+        return static_cast<uint64_t>(
+            std::count_if(m_.entries.begin(), m_.entries.end(), [&](const auto& known) {
+                return known.second.pool == pool && known.second.has_process;
+            }));
+    }
     return static_cast<uint64_t>(
         std::count_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
             const Slot& slot = entry.second;
@@ -46,6 +52,7 @@ uint64_t NaiveCore::asked(uint32_t pool) const {
 // S1.31: nothing runs there, and nothing keeps it from a claim. A kept slot is one, too.
 bool NaiveCore::is_unallocated(const Slot& slot) {
     if (slot.is_protected || slot.is_unqualified || slot.is_draining) return false;
+    if (slot.entry != 0 || slot.is_held) return false;
     const bool is_away =
         slot.is == SlotIs::kRecovering || slot.is == SlotIs::kUnknown || slot.is == SlotIs::kKept;
     return slot.is == SlotIs::kOrdered || slot.is == SlotIs::kIdle ||
@@ -72,6 +79,7 @@ std::vector<uint64_t> NaiveCore::in_line(uint32_t pool, bool locked) const {
 }
 
 uint64_t NaiveCore::locked_units(uint32_t pool) const {
+    if (is_dispatched(pool)) return locked_entries(pool);
     uint64_t units = 0;
     for (const uint64_t number : in_line(pool, true))
         units += m_.claims.at(number).units;
@@ -134,17 +142,24 @@ std::vector<uint32_t> NaiveCore::types_by_cost(uint32_t pool) const {
 // S1.11: the first that can be made; kNoRow: there is none.
 uint32_t NaiveCore::cheapest(uint32_t pool) const {
     for (const uint32_t place : types_by_cost(pool)) {
-        const Type& type = m_.types.at(place);
-        const bool has_failed = m_.now < type.failed_until_ns;
-        if (type.session != shm::kNoRow && !has_failed && !at_capacity(type)) return place;
+        if (can_be_had(place)) return place;
     }
     return shm::kNoRow;
 }
 
-// S1.34
+bool NaiveCore::can_be_had(uint32_t place) const {
+    const Type& type = m_.types.at(place);
+    const bool has_failed = m_.now < type.failed_until_ns;
+    return type.session != shm::kNoRow && !has_failed && !at_capacity(type);
+}
+
 bool NaiveCore::create(uint32_t pool) {
+    return create(pool, cheapest(pool));
+}
+
+// S1.34
+bool NaiveCore::create(uint32_t pool, uint32_t place) {
     Pool& of = m_.pools.at(pool);
-    const uint32_t place = cheapest(pool);
     if (at_quota(pool) || place == shm::kNoRow || m_.now < of.elastic.throttle_until_ns) {
         return false;
     }
@@ -230,10 +245,14 @@ void NaiveCore::create_spare(uint32_t pool) {
 }
 
 // S1.37: of an order, drained, and nothing holds it.
-bool NaiveCore::is_to_stop(const Slot& slot) {
+bool NaiveCore::is_to_stop(const Slot& slot) const {
     const bool is_held = slot.is == SlotIs::kReserved || slot.is == SlotIs::kKept ||
                          slot.is == SlotIs::kLeased || slot.holder_is_killed;
-    return slot.order == OrderState::kAnnounced && slot.is_drained && !is_held;
+    const auto entry = m_.entries.find(slot.entry);
+    const bool runs = entry != m_.entries.end() && !entry->second.is_hopeless;
+    const bool must_wait =
+        is_dispatched(slot.pool) && (runs || slot.is == SlotIs::kUnknown) && !slot.is_broken;
+    return slot.order == OrderState::kAnnounced && slot.is_drained && !is_held && !must_wait;
 }
 
 // S1.37: those of orders that have been idle for too long, the longest idle first, "if I less the
@@ -291,6 +310,10 @@ void NaiveCore::tell_stops(uint32_t pool) {
 // Behind the service of the pool. True: "if a claim was locked or unlocked and a worker is idle,
 // the pass over the pool begins again".
 bool NaiveCore::provision(uint32_t pool) {
+    if (is_dispatched(pool)) {
+        dispatch(pool);
+        return false;
+    }
     std::vector<uint64_t> locked = in_line(pool, true);
     adapt_limit(pool);
     if (!is_draining(pool)) {
@@ -318,6 +341,7 @@ std::vector<TimeNs> NaiveCore::provision_instants() const {
         const core::PoolConfig& config = m_.pools[pool].config;
         instants.insert(
             {elastic.quota_until_ns, elastic.throttle_until_ns, elastic.everything_until_ns});
+        if (is_dispatched(pool)) instants.insert(elastic.stale_until_ns);
         if (elastic.overload_ns != shm::kNever)
             instants.insert(later(later(elastic.overload_ns, config.quiet_ns), 1));
     }
@@ -343,7 +367,7 @@ bool NaiveCore::time_changes(TimeNs at) const {
     const bool tells = std::any_of(
         then.decisions().begin(), then.decisions().end(), [](const core::Decision& decision) {
             return decision.kind == DecisionKind::kCreate || decision.kind == DecisionKind::kStop ||
-                   decision.kind == DecisionKind::kSlotGone;
+                   decision.kind == DecisionKind::kSlotGone || decision.kind >= DecisionKind::kLock;
         });
     const bool locks = std::any_of(m_.claims.begin(), m_.claims.end(), [&](const auto& entry) {
         const auto known = then.m_.claims.find(entry.first);

@@ -66,7 +66,11 @@ Reason NaiveCore::apply(const core::DeleteType& deleted) {
     const bool is_used = std::any_of(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
         return entry.second.type == place;
     });
-    if (is_used) return Reason::kState;
+    const bool is_wanted =
+        std::any_of(m_.entries.begin(), m_.entries.end(), [&](const auto& entry) {
+            return entry.second.types && entry.second.types->contains(place);
+        });
+    if (is_used || is_wanted) return Reason::kState;
     m_.types.erase(place);
     return Reason::kOk;
 }

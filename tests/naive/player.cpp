@@ -167,6 +167,16 @@ void Player<CoreType>::play(const Step& step) {
         case StepKind::kProvisioned:
             provisioned(step);
             break;
+        case StepKind::kEntryReport:
+        case StepKind::kQueueRead:
+        case StepKind::kQueueOperation:
+        case StepKind::kOperationDone:
+        case StepKind::kWorkerReport:
+        case StepKind::kProcess:
+        case StepKind::kProbe:
+        case StepKind::kBehaviour:
+            dispatch(step);
+            break;
         case StepKind::kRestart:
         case StepKind::kTurnEnd:
             break;
@@ -384,6 +394,7 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             break;
         case DecisionKind::kEnd:
             of_claim();
+            line.entry = decision.entry;
             line.user_data = decision.user_data;
             line.outcome = decision.outcome;
             line.value = decision.value;
@@ -428,12 +439,17 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             line.type = type_name(core_, decision.type);
             of_slot();
             break;
-        case DecisionKind::kLock:
-        case DecisionKind::kUnlock:
         case DecisionKind::kStart:
         case DecisionKind::kKillProcess:
+            line.type = type_name(core_, decision.type);
+            line.slot = decision.slot_number;
+            [[fallthrough]];
+        case DecisionKind::kLock:
+        case DecisionKind::kUnlock:
         case DecisionKind::kForget:
             line.pool = pool_label(decision.pool);
+            line.entry = decision.entry;
+            line.value = decision.id;  // its number
             break;
         case DecisionKind::kPreempt:
         case DecisionKind::kRefund:

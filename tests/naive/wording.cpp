@@ -65,7 +65,7 @@ const char* name_of(DecisionKind kind) {
         case DecisionKind::kStart:
             return "start";
         case DecisionKind::kKillProcess:
-            return "kill";
+            return "kill-process";
         case DecisionKind::kForget:
             return "forget";
     }
@@ -260,6 +260,22 @@ const char* name_of(StepKind kind) {
             return "provide";
         case StepKind::kProvisioned:
             return "provisioned";
+        case StepKind::kEntryReport:
+            return "entry";
+        case StepKind::kQueueRead:
+            return "queue-read";
+        case StepKind::kQueueOperation:
+            return "queue-operation";
+        case StepKind::kOperationDone:
+            return "operation-done";
+        case StepKind::kWorkerReport:
+            return "worker";
+        case StepKind::kProcess:
+            return "process";
+        case StepKind::kProbe:
+            return "probe";
+        case StepKind::kBehaviour:
+            return "behaviour";
         case StepKind::kRestart:
             return "restart";
         case StepKind::kTurnEnd:
@@ -426,6 +442,16 @@ std::string to_string(const Step& step) {
         case StepKind::kProvisioned:
             line.say(provision_words(step)).say("slot=" + slot_name(step.subject));
             break;
+        case StepKind::kEntryReport:
+        case StepKind::kQueueRead:
+        case StepKind::kQueueOperation:
+        case StepKind::kOperationDone:
+        case StepKind::kWorkerReport:
+        case StepKind::kProcess:
+        case StepKind::kProbe:
+        case StepKind::kBehaviour:
+            line.add("pool", step.pool, kNoLabel).say(dispatch_words(step));
+            break;
         case StepKind::kRestart:
             break;
         case StepKind::kTurnEnd:
@@ -455,6 +481,7 @@ std::string to_string(const PoolSpec& pool) {
     if (config.expiry == shm::ExpiryMode::kLazy) line.say("lazy");
     if (config.order == shm::PoolOrder::kPriority) line.say("priority");
     if (config.workers_max != 0) line.say(words_of_elastic(config));
+    if (config.dispatch) line.say(words_of_dispatch(config));
     if (config.order == shm::PoolOrder::kAccount) line.say(words_of_account_order(config));
     return line.text();
 }
@@ -479,6 +506,7 @@ std::string to_string(const DecisionLine& decision) {
     for (const uint64_t amount : decision.resources)
         line.say("of:" + std::to_string(amount));
     line.add("answer", decision.answer.size(), 0).add("type", decision.type, "");
+    line.add("entry", decision.entry, "");
     line.add("account", decision.account, shm::kNoRow).add("other", decision.other_claim, 0);
     if (decision.from_class != decision.to_class) {
         line.say(std::to_string(decision.from_class) + "->" + std::to_string(decision.to_class));
