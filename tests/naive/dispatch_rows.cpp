@@ -98,7 +98,7 @@ Shown shown_of(const NaiveCore& naive, const core::Core& core, const Entry& entr
     add(shown, "number", entry.number);
     add(shown, "exited_ns", entry.exited_ns);
     const auto worker = naive.model().slots.find(entry.worker);
-    const bool has_worker = entry.worker != 0 && worker != naive.model().slots.end();
+    const bool has_worker = entry.worker != kNoWorker && worker != naive.model().slots.end();
     add(shown, "worker", has_worker ? worker->second.number : shm::kNever);
     add(shown, "event_ns", entry.event_ns);
     add(shown, "changed_ns", entry.changed_ns);

@@ -31,7 +31,7 @@ void NaiveCore::put_on(Entry& entry, Slot& worker) {
 void NaiveCore::process_has_exited(Entry& entry, TimeNs at) {
     entry.exited_ns = at;
     entry.is_starting = false;
-    const auto worker = m_.slots.find(std::exchange(entry.worker, 0));
+    const auto worker = m_.slots.find(std::exchange(entry.worker, kNoWorker));
     if (worker == m_.slots.end()) return;
     Slot& slot = worker->second;
     slot.entry = 0;
@@ -43,7 +43,7 @@ void NaiveCore::process_has_exited(Entry& entry, TimeNs at) {
 // Nothing is known of it any more.
 void NaiveCore::process_is_gone(uint64_t id) {
     Entry& entry = m_.entries.at(id);
-    if (entry.worker != 0) process_has_exited(entry, m_.now);
+    if (entry.worker != kNoWorker) process_has_exited(entry, m_.now);
     entry.has_process = false;
     entry.is_hopeless = false;
     entry.is_starting = false;
@@ -161,7 +161,7 @@ void NaiveCore::apply(const core::ProcessReport& report) {
     entry->is_hopeless = false;
     note_stop(worker->id);
     if (entry->worker == worker->id) return;
-    if (entry->worker != 0) process_has_exited(*entry, m_.now);
+    if (entry->worker != kNoWorker) process_has_exited(*entry, m_.now);
     if (worker->entry != 0) process_has_exited(m_.entries.at(worker->entry), m_.now);
     put_on(*entry, *worker);
 }

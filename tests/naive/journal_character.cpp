@@ -231,6 +231,7 @@ void choose_dispatch_frequencies(Dice& dice, Character& character) {
     character.supervisor_percent = dice.one_of<uint64_t>({0, 30, 60});
     character.named_percent = dice.one_of<uint64_t>({60, 95, 100});
     character.entry_weight = dice.one_of<uint64_t>({15, 40, 90});
+    character.first_read_weight = dice.one_of<uint64_t>({1, 3, 20});
     character.read_weight = dice.one_of<uint64_t>({2, 8, 20});
     character.operation_weight = dice.one_of<uint64_t>({15, 40, 120});
     character.worker_weight = dice.one_of<uint64_t>({10, 30, 70});
@@ -272,6 +273,7 @@ Character choose_character(Dice& dice, Journal& journal, Flavour flavour) {
     if (flavour == Flavour::kDispatched) choose_dispatch_frequencies(dice, character);
     choose_limits(dice, character, journal.limits);
     choose_pools(dice, character, journal.pools);
+    if (character.dispatched) journal.limits.entries = dice.one_of<uint32_t>({3, 8, 64, 64, 64});
     uint32_t counted = 0;
     for (const PoolSpec& pool : journal.pools)
         counted += pool.config.slots;

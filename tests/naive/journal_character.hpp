@@ -40,6 +40,7 @@ struct Character {
     uint64_t supervisor_percent = 0;
     uint64_t named_percent = 95;  // of entries, in a reading of the queue
     uint64_t entry_weight = 40;
+    uint64_t first_read_weight = 5;
     uint64_t read_weight = 5;
     uint64_t operation_weight = 30;
     uint64_t worker_weight = 30;

@@ -52,6 +52,14 @@ TimeNs Writer::instant_near(std::initializer_list<TimeNs> instants) {
            dice_.one_of<TimeNs>({0, 0, 0, 1, 2});
 }
 
+// Mostly one that it has.
+std::string Writer::any_type_of(uint32_t pool) {
+    std::vector<std::string> names;
+    for (const auto& [place, type] : model().types)
+        if (label_of_pool(type.pool) == pool) names.push_back(type.name);
+    return names.empty() || dice_.percent(4) ? any_type() : dice_.any(names);
+}
+
 std::string Writer::entry_name() {
     return "entry" + std::to_string(dice_.below(character_.entries));
 }
@@ -84,8 +92,8 @@ void Writer::report_entry() {
     step.dispatch.supervisor = dice_.percent(character_.supervisor_percent);
     step.dispatch.types_given = dice_.percent(35);
     if (step.dispatch.types_given && dice_.percent(95)) {
-        step.dispatch.types.push_back(any_type());
-        if (dice_.percent(40)) step.dispatch.types.push_back(any_type());
+        step.dispatch.types.push_back(any_type_of(step.pool));
+        if (dice_.percent(40)) step.dispatch.types.push_back(any_type_of(step.pool));
         if (dice_.percent(4)) step.dispatch.types = {"unheard-of"};
     }
     step.terms.event_ns = known == nullptr && dice_.percent(60)
@@ -149,7 +157,7 @@ void Writer::report_worker() {
     step.kind = StepKind::kWorkerReport;
     step.pool = any_dispatched_pool();
     step.dispatch.worker = "worker" + std::to_string(dice_.below(8));
-    step.type_name = any_type();
+    step.type_name = any_type_of(step.pool);
     const Slot* order = any_order(true);
     const Slot* known = any_worker_slot(step.pool);
     using State = core::WorkerReport::State;
@@ -159,7 +167,12 @@ void Writer::report_worker() {
                                                State::kIdle,
                                                State::kIdle,
                                                State::kRunning});
-    if (order != nullptr && dice_.percent(50)) {
+    for (const auto& [id, slot] : model().slots) {
+        const bool goes = slot.is_stop_told && label_of_pool(slot.pool) == step.pool;
+        if (goes && dice_.percent(25)) known = &slot;
+    }
+    const bool goes = known != nullptr && known->is_stop_told;
+    if (order != nullptr && !goes && dice_.percent(50)) {
         step.pool = label_of_pool(order->pool);
         step.type_name = model().types.at(order->type).name;
     } else if (known != nullptr && dice_.percent(85)) {
@@ -238,20 +251,31 @@ void Writer::set_behaviour() {
     put(step);
 }
 
+bool Writer::all_queues_are_read() const {
+    for (uint32_t pool = 0; pool < model().pools.size(); ++pool) {
+        const bool is_read = model().pools[pool].elastic.phase != Elastic::Phase::kReading;
+        if (core_->is_dispatched(pool) && !is_read) return false;
+    }
+    return true;
+}
+
 // False: the step is another one.
 bool Writer::write_one_of_dispatch() {
-    if (!character_.dispatched || dice_.percent(25)) return false;
-    const bool is_read = std::any_of(model().pools.begin(), model().pools.end(), [](const Pool& p) {
-        return p.elastic.phase != Elastic::Phase::kReading;
-    });
+    if (!character_.dispatched || dice_.percent(8)) return false;
+    const bool has_order = any_order(true) != nullptr;
+    const uint64_t read_weight =
+        all_queues_are_read() ? character_.read_weight : character_.first_read_weight;
     switch (dice_.weighed({character_.entry_weight,
-                           is_read ? character_.read_weight : 40,
+                           read_weight,
                            4,
                            character_.operation_weight,
                            character_.worker_weight,
                            character_.process_weight,
                            5,
-                           4})) {
+                           4,
+                           3,
+                           character_.provide_percent,
+                           has_order ? character_.answer_percent : 1})) {
         case 0:
             report_entry();
             break;
@@ -273,8 +297,17 @@ bool Writer::write_one_of_dispatch() {
         case 6:
             probe();
             break;
-        default:
+        case 7:
             set_behaviour();
+            break;
+        case 8:
+            set_type();
+            break;
+        case 9:
+            provide();
+            break;
+        default:
+            provisioned();
             break;
     }
     return true;

@@ -89,6 +89,8 @@ class Writer {
     const Slot* any_worker_slot(uint32_t pool);
     TimeNs instant_near(std::initializer_list<TimeNs> instants);
     std::string entry_name();
+    std::string any_type_of(uint32_t pool);
+    bool all_queues_are_read() const;
 
     // journal_of_vectors.cpp
     void want_part(Step& step);

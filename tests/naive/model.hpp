@@ -99,6 +99,7 @@ struct Slot {
 };
 
 // Of a queue that is kept elsewhere.
+inline constexpr uint64_t kNoWorker = UINT64_MAX;
 enum class EntryIs { kAbsent, kQueued, kLocked, kRunning, kComplete, kCancelled };
 enum class Operation { kNone, kLock, kUnlock, kKill };
 
@@ -116,8 +117,8 @@ struct Entry {
     uint32_t lock_count = 0;
     // A process: alive on a worker, or exited.
     bool has_process = false;
-    bool is_starting = false;  // nobody has reported it yet
-    uint64_t worker = 0;       // a slot's id, while alive
+    bool is_starting = false;     // nobody has reported it yet
+    uint64_t worker = kNoWorker;  // a slot's id, while alive
     TimeNs exited_ns = shm::kNever;
     TimeNs event_ns = 0;              // it was reported last, or named by a reading
     TimeNs changed_ns = shm::kNever;  // it was changed here; kNever: it was not

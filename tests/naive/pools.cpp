@@ -119,6 +119,7 @@ void NaiveCore::drain_slot(Slot& slot, bool on) {
     if (slot.is_drained == on || slot.is_stop_told)
         return;  // S1.37: what is being stopped stays so
     slot.is_drained = on;
+    slot.is_held = false;
     slot.is_protected = on;
     if (slot.holder_is_killed) return;
     const uint64_t id = slot.id;
