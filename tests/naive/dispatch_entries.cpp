@@ -129,8 +129,10 @@ void NaiveCore::suits_no_type(const core::EntryReport& report, Entry* known) {
         never.name = report.claim;
         end_entry(never, Outcome::kRejected, Reason::kUnavailable);
     } else if (!is_final(*known)) {
-        known->is = EntryIs::kCancelled;
-        known->changed_ns = m_.now;
+        if (known->is != EntryIs::kAbsent) {
+            known->is = EntryIs::kCancelled;
+            known->changed_ns = m_.now;
+        }
         end_entry(*known, Outcome::kRejected, Reason::kUnavailable);
     }
 }
@@ -153,7 +155,7 @@ void NaiveCore::apply(const core::QueueRead& read) {
         const bool was_changed =
             entry.changed_ns != shm::kNever && entry.changed_ns >= read.started_ns;
         if (is_named) {
-            entry.event_ns = std::max(entry.event_ns, read.started_ns);
+            continue;
         } else if (!was_changed && entry.event_ns < read.started_ns) {
             leave_queue(entry);
         }
@@ -204,7 +206,8 @@ void NaiveCore::apply(const core::QueueOperation& operation) {
         case core::QueueWord::kUnlock:
             return unlock(*entry);
         case core::QueueWord::kCancel:
-            return cancel(*entry, Reason::kRevoked);
+            cancel(*entry, Reason::kRevoked);
+            return;
         case core::QueueWord::kForget:
             return leave_queue(*entry);
     }
@@ -220,7 +223,10 @@ void NaiveCore::lock(Entry& entry) {
 
 void NaiveCore::unlock(Entry& entry) {
     const uint32_t most = m_.pools.at(entry.pool).config.attempts_max;
-    if (most > 0 && entry.lock_count >= most) return cancel(entry, Reason::kLimit);
+    if (most > 0 && entry.lock_count >= most) {
+        cancel(entry, Reason::kLimit);
+        return;
+    }
     entry.is = EntryIs::kQueued;
     entry.changed_ns = m_.now;
 }
@@ -244,7 +250,7 @@ void NaiveCore::apply(const core::OperationDone& done) {
         case Operation::kKill:
             if (done.ok) {
                 process_is_gone(entry->id);
-            } else {
+            } else if (entry->worker != kNoWorker) {
                 entry->is_hopeless = true;
                 note_stop(entry->worker);
             }

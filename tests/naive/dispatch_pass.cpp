@@ -50,12 +50,19 @@ std::vector<uint64_t> NaiveCore::entry_order(uint32_t pool) const {
     return ids;
 }
 
-// L: locked, or being locked.
+// L
 uint64_t NaiveCore::locked_entries(uint32_t pool) const {
     const std::vector<uint64_t> order = entry_order(pool);
     return static_cast<uint64_t>(std::count_if(order.begin(), order.end(), [&](uint64_t id) {
+        return m_.entries.at(id).is == EntryIs::kLocked;
+    }));
+}
+
+uint64_t NaiveCore::entries_being_locked(uint32_t pool) const {
+    const std::vector<uint64_t> order = entry_order(pool);
+    return static_cast<uint64_t>(std::count_if(order.begin(), order.end(), [&](uint64_t id) {
         const Entry& entry = m_.entries.at(id);
-        return entry.is == EntryIs::kLocked || entry.operation == Operation::kLock;
+        return entry.is == EntryIs::kQueued && entry.operation == Operation::kLock;
     }));
 }
 
@@ -120,8 +127,6 @@ NaiveCore::Overs NaiveCore::map_entries(uint32_t pool) {
         if (limit > 0 && trying >= limit) continue;
         const bool is_locked = entry.is == EntryIs::kLocked;
         const bool is_being_locked = entry.operation == Operation::kLock;
-        // S1.18. It is queued, and something else than a lock is under way.
-        if (!is_locked && entry.operation != Operation::kNone && !is_being_locked) continue;
         const std::vector<uint32_t> types = eligible_types(entry);
         const auto free = std::find_if(
             types.begin(), types.end(), [&](uint32_t place) { return over.free.at(place) > 0; });
@@ -137,6 +142,8 @@ NaiveCore::Overs NaiveCore::map_entries(uint32_t pool) {
             trying += 1;
             continue;
         }
+        // S1.18: it is queued, and something else than a lock is under way.
+        if (!is_locked && entry.operation != Operation::kNone && !is_being_locked) continue;
         trying += 1;
         if (free != types.end()) over.free.at(*free) -= 1;
         if (!is_locked) {
@@ -159,8 +166,9 @@ uint64_t NaiveCore::running_supervisors(uint32_t pool) const {
     return static_cast<uint64_t>(
         std::count_if(m_.entries.begin(), m_.entries.end(), [&](const auto& known) {
             const Entry& entry = known.second;
-            return entry.pool == pool && entry.is_supervisor && entry.has_process &&
-                   entry.is != EntryIs::kAbsent;
+            const bool runs = entry.is == EntryIs::kRunning ||
+                              (entry.has_process && entry.is != EntryIs::kAbsent);
+            return entry.pool == pool && entry.is_supervisor && runs;
         }));
 }
 
@@ -205,16 +213,18 @@ void NaiveCore::stop_for_room(uint32_t pool, const Overs& over) {
     }
 }
 
-void NaiveCore::begin(Entry& entry, Operation operation) {
+bool NaiveCore::begin(Entry& entry, Operation operation) {
     entry.operation = operation;
     const DecisionKind kind = operation == Operation::kLock     ? DecisionKind::kLock
                               : operation == Operation::kUnlock ? DecisionKind::kUnlock
                                                                 : DecisionKind::kKillProcess;
     core::Decision& asked = tell_of_entry(kind, entry);
-    if (operation != Operation::kKill) return;
-    const Slot& worker = m_.slots.at(entry.worker);
-    asked.slot_number = worker.number;
-    asked.type = worker.type;
+    if (operation == Operation::kKill) {
+        const Slot& worker = m_.slots.at(entry.worker);
+        asked.slot_number = worker.number;
+        asked.type = worker.type;
+    }
+    return true;
 }
 
 core::Decision& NaiveCore::tell_of_entry(DecisionKind kind, const Entry& entry) {
@@ -267,7 +277,7 @@ std::vector<uint64_t> NaiveCore::stale_locks(uint32_t pool) const {
 void NaiveCore::dispatch(uint32_t pool) {
     if (!stale_locks_are_mended(pool)) return tell_stops(pool);
     for (const uint64_t id : entries_by_number(pool))
-        reconcile(m_.entries.at(id));
+        reconcile(id);
     adapt_limit(pool);
     const Elastic& elastic = m_.pools.at(pool).elastic;
     std::pair<uint64_t, uint64_t> before;

@@ -170,8 +170,10 @@ std::string pool_difference(const core::Core& core, uint32_t pool, const Elastic
     add(expected, "phase", static_cast<uint64_t>(elastic.phase));
     add(real, "queue_read_ns", row.queue_read_ns);
     add(expected, "queue_read_ns", elastic.queue_read_ns);
-    add(real, "stale_until_ns", is_stale ? row.stale_until_ns : 0);
-    add(expected, "stale_until_ns", is_stale ? elastic.stale_until_ns : 0);
+    add(real, "stale_until_ns", is_stale ? std::min(row.stale_until_ns, shm::kNever - 1) : 0);
+    add(expected,
+        "stale_until_ns",
+        is_stale ? std::min(elastic.stale_until_ns, shm::kNever - 1) : 0);
     return shown_difference(real, expected);
 }
 

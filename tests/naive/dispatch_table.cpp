@@ -13,10 +13,16 @@ using core::DecisionKind;
 using shm::Outcome;
 using shm::Reason;
 
+// "Until nothing more follows."
+void NaiveCore::reconcile(uint64_t id) {
+    while (m_.entries.contains(id) && reconcile_once(m_.entries.at(id))) {
+    }
+}
+
 // S1.19. Rows of the table by what the queue says, its columns by what the pool has. One step at a
-// time: an operation is waited for (S1.18).
-void NaiveCore::reconcile(Entry& entry) {
-    if (entry.operation != Operation::kNone) return;
+// time: an operation is waited for (S1.18). False: nothing is to be done.
+bool NaiveCore::reconcile_once(Entry& entry) {
+    if (entry.operation != Operation::kNone) return false;
     const bool is_alive = entry.has_process && entry.exited_ns == shm::kNever;
     const bool has_exited = entry.has_process && !is_alive;
     // S1.21: the reading began strictly after the exit.
@@ -25,46 +31,27 @@ void NaiveCore::reconcile(Entry& entry) {
     const bool is_on_hold = entry.priority < 1;
     switch (entry.is) {
         case EntryIs::kRunning:
-            if (is_alive && is_on_hold) {
-                kill(entry);
-            } else if (!entry.has_process || is_newer) {
-                if (!has_unknown_worker(entry.pool)) cancel(entry, Reason::kWorkerLost);  // S1.20
-            } else if (has_exited && is_on_hold) {
-                drop_exited(entry);
+            if (is_alive) return is_on_hold && kill(entry);
+            if (!entry.has_process || is_newer) {  // S1.20
+                return !has_unknown_worker(entry.pool) && cancel(entry, Reason::kWorkerLost);
             }
-            break;
+            return is_on_hold && drop_exited(entry);
         case EntryIs::kComplete:
         case EntryIs::kCancelled:
-            if (is_alive) {
-                kill(entry);
-            } else if (may_be_forgotten(entry)) {
-                forget(entry);
-            }
-            break;
+            if (is_alive) return kill(entry);
+            return may_be_forgotten(entry) && forget(entry);
         case EntryIs::kQueued:
-            if (is_alive) {
-                kill(entry);
-            } else if (has_exited) {
-                drop_exited(entry);
-            } else if (is_on_hold && may_be_forgotten(entry)) {
-                forget(entry);
-            }
-            break;
+            if (is_alive) return kill(entry);
+            if (has_exited) return drop_exited(entry);
+            return is_on_hold && may_be_forgotten(entry) && forget(entry);
         case EntryIs::kLocked:
-            if (is_alive && is_on_hold) {
-                kill(entry);
-            } else if (is_newer || (!entry.has_process && is_on_hold)) {
-                begin(entry, Operation::kUnlock);
-            }
-            break;
+            if (is_alive) return is_on_hold && kill(entry);
+            if (has_exited) return is_newer && begin(entry, Operation::kUnlock);
+            return is_on_hold && begin(entry, Operation::kUnlock);
         case EntryIs::kAbsent:
-            if (is_alive) {
-                kill(entry);
-            } else {
-                forget(entry);
-            }
-            break;
+            return is_alive ? kill(entry) : forget(entry);
     }
+    return false;
 }
 
 // S1.26: what was changed here is kept until its queue has been looked at again, or a report that
@@ -75,14 +62,15 @@ bool NaiveCore::may_be_forgotten(const Entry& entry) const {
 }
 
 // S1.37: one that could not be killed is hopeless, and not asked for again until it is reported.
-void NaiveCore::kill(Entry& entry) {
-    if (!entry.is_hopeless) begin(entry, Operation::kKill);
+bool NaiveCore::kill(Entry& entry) {
+    return !entry.is_hopeless && begin(entry, Operation::kKill);
 }
 
-void NaiveCore::cancel(Entry& entry, Reason reason) {
+bool NaiveCore::cancel(Entry& entry, Reason reason) {
     entry.is = EntryIs::kCancelled;
     entry.changed_ns = m_.now;
     end_entry(entry, Outcome::kCancelled, reason);
+    return true;
 }
 
 void NaiveCore::end_entry(const Entry& entry, Outcome outcome, Reason reason) {
@@ -92,14 +80,16 @@ void NaiveCore::end_entry(const Entry& entry, Outcome outcome, Reason reason) {
 }
 
 // The entry stays.
-void NaiveCore::drop_exited(Entry& entry) {
+bool NaiveCore::drop_exited(Entry& entry) {
     tell_of_entry(DecisionKind::kForget, entry);
     process_is_gone(entry.id);
+    return true;
 }
 
-void NaiveCore::forget(Entry& entry) {
+bool NaiveCore::forget(Entry& entry) {
     tell_of_entry(DecisionKind::kForget, entry);
     m_.entries.erase(entry.id);
+    return true;
 }
 
 }  // namespace dibs::naive

@@ -15,7 +15,7 @@ using shm::OrderState;
 using shm::Reason;
 using State = core::WorkerReport::State;
 
-// Alive there, if anything of the worker is known at all it stays what is known.
+// Alive there; so that the worker is not unknown.
 void NaiveCore::put_on(Entry& entry, Slot& worker) {
     entry.has_process = true;
     entry.exited_ns = shm::kNever;
@@ -23,7 +23,7 @@ void NaiveCore::put_on(Entry& entry, Slot& worker) {
     worker.entry = entry.id;
     worker.modified_ns = m_.now;
     worker.only_waits_for_admission = false;
-    if (worker.is != SlotIs::kUnknown) worker.is = SlotIs::kRecovering;
+    worker.is = SlotIs::kRecovering;
     note_stop(worker.id);
 }
 
@@ -31,11 +31,14 @@ void NaiveCore::put_on(Entry& entry, Slot& worker) {
 void NaiveCore::process_has_exited(Entry& entry, TimeNs at) {
     entry.exited_ns = at;
     entry.is_starting = false;
+    entry.is_hopeless = false;
     const auto worker = m_.slots.find(std::exchange(entry.worker, kNoWorker));
     if (worker == m_.slots.end()) return;
     Slot& slot = worker->second;
     slot.entry = 0;
     slot.modified_ns = m_.now;
+    m_.types.at(slot.type).backoff_ns = 0;  // as at a lease's end
+    m_.types.at(slot.type).failed_until_ns = 0;
     if (slot.is != SlotIs::kUnknown) become_idle(slot.id);
     note_stop(worker->first);
 }
@@ -45,6 +48,7 @@ void NaiveCore::process_is_gone(uint64_t id) {
     Entry& entry = m_.entries.at(id);
     if (entry.worker != kNoWorker) process_has_exited(entry, m_.now);
     entry.has_process = false;
+    entry.exited_ns = shm::kNever;
     entry.is_hopeless = false;
     entry.is_starting = false;
     if (entry.is == EntryIs::kAbsent) m_.entries.erase(id);
@@ -88,13 +92,8 @@ void NaiveCore::apply(const core::WorkerReport& report) {
         slot = new_worker(report.pool, report.worker, type);
         if (slot == nullptr) return tell(Reason::kTablesFull);
     } else {
-        if (!report.type.empty() && type == shm::kNoRow) return tell(Reason::kNotFound);
         if (!report.type.empty() && type != slot->type) return tell(Reason::kState);
         if (at < slot->confirmed_ns) return;
-        // A process is newer than what says that there is none.
-        const bool is_old =
-            report.state == State::kIdle && slot->entry != 0 && at <= slot->modified_ns;
-        if (is_old) return;
     }
     slot->confirmed_ns = at;
     worker_says(*slot, report.state, at);
@@ -116,7 +115,8 @@ void NaiveCore::worker_says(Slot& slot, State state, TimeNs at) {
             slot.is = SlotIs::kRecovering;
             break;
         case State::kIdle:
-            if (is_ready) return;
+            // A process is newer than what says that there is none.
+            if (is_ready || (slot.entry != 0 && at <= slot.modified_ns)) return;
             slot.modified_ns = m_.now;
             if (slot.entry != 0) process_has_exited(m_.entries.at(slot.entry), at);
             if (slot.is != SlotIs::kIdle && !is_only_waiting(slot)) become_idle(id);
@@ -124,10 +124,7 @@ void NaiveCore::worker_says(Slot& slot, State state, TimeNs at) {
         case State::kShutdown:
             return behave(slot, shm::Behaviour::kDrain);
         case State::kAbsent:
-            if (slot.entry != 0) {
-                slot.is = SlotIs::kUnknown;  // it is not idle when its process is gone
-                process_is_gone(slot.entry);
-            }
+            if (slot.entry != 0) process_is_gone(slot.entry);
             return leave(id);
     }
     slot.only_waits_for_admission = false;

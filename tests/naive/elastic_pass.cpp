@@ -237,8 +237,9 @@ void NaiveCore::create_spare(uint32_t pool) {
     const core::PoolConfig& config = m_.pools.at(pool).config;
     const uint64_t limit = m_.pools.at(pool).elastic.limit;
     for (;;) {
-        const bool too_few = workers(pool) < config.workers_min ||
-                             unallocated(pool) < locked_units(pool) + config.spare;
+        const uint64_t locked = locked_units(pool) + entries_being_locked(pool);
+        const bool too_few =
+            workers(pool) < config.workers_min || unallocated(pool) < locked + config.spare;
         const bool is_below = limit == 0 || running_units(pool) + unallocated(pool) < limit;
         if (!too_few || !is_below || !create(pool)) return;
     }
@@ -249,9 +250,9 @@ bool NaiveCore::is_to_stop(const Slot& slot) const {
     const bool is_held = slot.is == SlotIs::kReserved || slot.is == SlotIs::kKept ||
                          slot.is == SlotIs::kLeased || slot.holder_is_killed;
     const auto entry = m_.entries.find(slot.entry);
-    const bool runs = entry != m_.entries.end() && !entry->second.is_hopeless;
-    const bool must_wait =
-        is_dispatched(slot.pool) && (runs || slot.is == SlotIs::kUnknown) && !slot.is_broken;
+    const bool has_process = entry != m_.entries.end();
+    const bool may_be_well = has_process ? !entry->second.is_hopeless : slot.is == SlotIs::kUnknown;
+    const bool must_wait = is_dispatched(slot.pool) && may_be_well && !slot.is_broken;
     return slot.order == OrderState::kAnnounced && slot.is_drained && !is_held && !must_wait;
 }
 
@@ -268,8 +269,9 @@ void NaiveCore::stop_idle(uint32_t pool) {
             drained += known.pool == pool && known.is_drained;
         const bool is_too_long = config.idle_timeout_ns != shm::kNever &&
                                  m_.now - slot.idle_since_ns >= config.idle_timeout_ns;
-        const bool is_spare = workers(pool) - drained > config.workers_min &&
-                              ready_of(pool).size() > config.spare + locked_units(pool);
+        const bool is_spare =
+            workers(pool) - drained > config.workers_min &&
+            ready_of(pool).size() > config.spare + locked_units(pool) + entries_being_locked(pool);
         if (m_.types.at(slot.type).session == shm::kNoRow) continue;
         if (is_draining(pool) || (is_too_long && is_spare)) drain_slot(slot, true);
     }

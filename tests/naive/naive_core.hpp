@@ -349,6 +349,7 @@ class NaiveCore {
     bool stale_locks_are_mended(uint32_t pool);
     [[nodiscard]] bool has_unknown_worker(uint32_t pool) const;
     [[nodiscard]] uint64_t locked_entries(uint32_t pool) const;
+    [[nodiscard]] uint64_t entries_being_locked(uint32_t pool) const;
     [[nodiscard]] std::vector<uint64_t> entries_by_number(uint32_t pool) const;
     [[nodiscard]] std::vector<uint64_t> entry_order(uint32_t pool) const;
     [[nodiscard]] std::vector<uint32_t> eligible_types(const Entry& entry) const;
@@ -361,14 +362,15 @@ class NaiveCore {
     Overs map_entries(uint32_t pool);
     void unlock_over(uint32_t pool, const Overs& over);
     void stop_for_room(uint32_t pool, const Overs& over);
-    void begin(Entry& entry, Operation operation);
+    bool begin(Entry& entry, Operation operation);
     void start(Entry& entry, Slot& worker);
     core::Decision& tell_of_entry(core::DecisionKind kind, const Entry& entry);
-    void reconcile(Entry& entry);
-    void kill(Entry& entry);
-    void cancel(Entry& entry, shm::Reason reason);
-    void drop_exited(Entry& entry);
-    void forget(Entry& entry);
+    void reconcile(uint64_t entry);
+    bool reconcile_once(Entry& entry);
+    bool kill(Entry& entry);
+    bool cancel(Entry& entry, shm::Reason reason);
+    bool drop_exited(Entry& entry);
+    bool forget(Entry& entry);
     [[nodiscard]] bool may_be_forgotten(const Entry& entry) const;
     void end_entry(const Entry& entry, shm::Outcome outcome, shm::Reason reason);
 

@@ -399,7 +399,7 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             line.outcome = decision.outcome;
             line.value = decision.value;
             if (decision.reason == shm::Reason::kDuplicate ||
-                decision.reason == shm::Reason::kUnavailable) {
+                (decision.reason == shm::Reason::kUnavailable)) {
                 line.first_claim = decision.id;
             }
             held_by();
