@@ -187,7 +187,7 @@ void NaiveCore::unlock_over(uint32_t pool, const Overs& over) {
 // S1.16, S1.36: one of each type that has free ones, never a held one. "None while one of the type
 // is being stopped already"; "the recovering one with the highest number, else the one idle
 // longest; ordered and unknown ones are left alone".
-void NaiveCore::stop_for_room(uint32_t pool, const Overs& over) {
+void NaiveCore::stop_for_room(uint32_t pool, Overs& over) {
     if (over.quota.empty()) return;
     for (const uint32_t place : types_by_cost(pool)) {
         if (over.free.at(place) == 0) continue;
@@ -209,7 +209,22 @@ void NaiveCore::stop_for_room(uint32_t pool, const Overs& over) {
             }
         }
         Slot* chosen = booting != nullptr ? booting : idle;
-        if (chosen != nullptr && !stops_one) behave(*chosen, shm::Behaviour::kDrain);
+        if (chosen == nullptr || stops_one) continue;
+        behave(*chosen, shm::Behaviour::kDrain);
+        over.free.at(place) -= 1;
+    }
+}
+
+// Workers that are there beside those that the pass has given away.
+void NaiveCore::create_spare_beside(uint32_t pool, const Overs& over) {
+    const core::PoolConfig& config = m_.pools.at(pool).config;
+    uint64_t given = unallocated(pool);
+    for (const auto& [place, left] : over.free)
+        given -= left;
+    for (;;) {
+        const bool lacks_spare = unallocated(pool) < given + config.spare;
+        const bool too_few = workers(pool) < config.workers_min || lacks_spare;
+        if (!too_few || !is_below_limit(pool) || !create(pool)) return;
     }
 }
 
@@ -284,10 +299,10 @@ void NaiveCore::dispatch(uint32_t pool) {
     do {
         before = {elastic.limit, workers(pool)};
         if (!is_draining(pool)) {
-            const Overs over = map_entries(pool);
+            Overs over = map_entries(pool);
             unlock_over(pool, over);
             stop_for_room(pool, over);
-            create_spare(pool);
+            create_spare_beside(pool, over);
         }
         adapt_limit(pool);
     } while (before != std::pair{elastic.limit, workers(pool)});

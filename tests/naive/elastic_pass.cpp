@@ -235,14 +235,16 @@ bool NaiveCore::lock_queued(uint32_t pool) {
 // Workers that are there without claims, too.
 void NaiveCore::create_spare(uint32_t pool) {
     const core::PoolConfig& config = m_.pools.at(pool).config;
-    const uint64_t limit = m_.pools.at(pool).elastic.limit;
     for (;;) {
-        const uint64_t locked = locked_units(pool) + entries_being_locked(pool);
-        const bool too_few =
-            workers(pool) < config.workers_min || unallocated(pool) < locked + config.spare;
-        const bool is_below = limit == 0 || running_units(pool) + unallocated(pool) < limit;
-        if (!too_few || !is_below || !create(pool)) return;
+        const bool lacks_spare = unallocated(pool) < locked_units(pool) + config.spare;
+        const bool too_few = workers(pool) < config.workers_min || lacks_spare;
+        if (!too_few || !is_below_limit(pool) || !create(pool)) return;
     }
+}
+
+bool NaiveCore::is_below_limit(uint32_t pool) const {
+    const uint64_t limit = m_.pools.at(pool).elastic.limit;
+    return limit == 0 || running_units(pool) + unallocated(pool) < limit;
 }
 
 // S1.37: of an order, drained, and nothing holds it.

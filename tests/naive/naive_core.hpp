@@ -311,6 +311,7 @@ class NaiveCore {
     bool unlock_over_quota(uint32_t pool);
     bool lock_queued(uint32_t pool);
     void create_spare(uint32_t pool);
+    [[nodiscard]] bool is_below_limit(uint32_t pool) const;
     static bool is_unallocated(const Slot& slot);
     bool is_to_stop(const Slot& slot) const;
     void stop_idle(uint32_t pool);
@@ -361,7 +362,8 @@ class NaiveCore {
     Slot* worker_to_start_on(uint32_t type);
     Overs map_entries(uint32_t pool);
     void unlock_over(uint32_t pool, const Overs& over);
-    void stop_for_room(uint32_t pool, const Overs& over);
+    void stop_for_room(uint32_t pool, Overs& over);
+    void create_spare_beside(uint32_t pool, const Overs& over);
     bool begin(Entry& entry, Operation operation);
     void start(Entry& entry, Slot& worker);
     core::Decision& tell_of_entry(core::DecisionKind kind, const Entry& entry);
