@@ -121,20 +121,19 @@ void NaiveCore::come_back(Entry& entry) {
     entry = fresh;
 }
 
-// S1.28
+// S1.28: "it never appears". One that is in the queue is cancelled.
 void NaiveCore::suits_no_type(const core::EntryReport& report, Entry* known) {
-    if (known == nullptr) {
+    if (known != nullptr && is_final(*known)) return;
+    if (known == nullptr || known->is == EntryIs::kAbsent) {
         Entry never;
         never.pool = report.pool;
         never.name = report.claim;
         end_entry(never, Outcome::kRejected, Reason::kUnavailable);
-    } else if (!is_final(*known)) {
-        if (known->is != EntryIs::kAbsent) {
-            known->is = EntryIs::kCancelled;
-            known->changed_ns = m_.now;
-        }
-        end_entry(*known, Outcome::kRejected, Reason::kUnavailable);
+        return;
     }
+    known->is = EntryIs::kCancelled;
+    known->changed_ns = m_.now;
+    end_entry(*known, Outcome::kRejected, Reason::kUnavailable);
 }
 
 // S1.21, S1.22, S1.26

@@ -50,22 +50,6 @@ std::vector<uint64_t> NaiveCore::entry_order(uint32_t pool) const {
     return ids;
 }
 
-// L
-uint64_t NaiveCore::locked_entries(uint32_t pool) const {
-    const std::vector<uint64_t> order = entry_order(pool);
-    return static_cast<uint64_t>(std::count_if(order.begin(), order.end(), [&](uint64_t id) {
-        return m_.entries.at(id).is == EntryIs::kLocked;
-    }));
-}
-
-uint64_t NaiveCore::entries_being_locked(uint32_t pool) const {
-    const std::vector<uint64_t> order = entry_order(pool);
-    return static_cast<uint64_t>(std::count_if(order.begin(), order.end(), [&](uint64_t id) {
-        const Entry& entry = m_.entries.at(id);
-        return entry.is == EntryIs::kQueued && entry.operation == Operation::kLock;
-    }));
-}
-
 // S1.30: by cost, then name; none that is dearer than so many times the cheapest.
 std::vector<uint32_t> NaiveCore::eligible_types(const Entry& entry) const {
     std::vector<uint32_t> places = types_by_cost(entry.pool);
@@ -288,7 +272,21 @@ std::vector<uint64_t> NaiveCore::stale_locks(uint32_t pool) const {
     return ids;
 }
 
-// "Until neither M nor I differs from before the round."
+// S1.37. "Of types of which the pass has left a worker; it must have left more than `spare` in
+// all."
+void NaiveCore::stop_idle_left(uint32_t pool, Overs& over) {
+    for (const uint64_t id : ready_of(pool)) {
+        uint64_t left = 0;
+        for (const auto& [place, free] : over.free)
+            left += free;
+        Slot& slot = m_.slots.at(id);
+        const bool is_left = over.free.at(slot.type) > 0 && left > m_.pools.at(pool).config.spare;
+        if (!is_draining(pool) && !is_left) continue;
+        if (stop_if_idle_too_long(slot)) over.free.at(slot.type) -= 1;
+    }
+}
+
+// "If M or I is another one than before, again."
 void NaiveCore::dispatch(uint32_t pool) {
     if (!stale_locks_are_mended(pool)) return tell_stops(pool);
     for (const uint64_t id : entries_by_number(pool))
@@ -296,17 +294,20 @@ void NaiveCore::dispatch(uint32_t pool) {
     adapt_limit(pool);
     const Elastic& elastic = m_.pools.at(pool).elastic;
     std::pair<uint64_t, uint64_t> before;
+    Overs over;
+    for (const uint32_t place : types_by_cost(pool))
+        over.free[place] = unallocated(pool, place);
     do {
         before = {elastic.limit, workers(pool)};
         if (!is_draining(pool)) {
-            Overs over = map_entries(pool);
+            over = map_entries(pool);
             unlock_over(pool, over);
             stop_for_room(pool, over);
             create_spare_beside(pool, over);
         }
         adapt_limit(pool);
     } while (before != std::pair{elastic.limit, workers(pool)});
-    stop_idle(pool);
+    stop_idle_left(pool, over);
     tell_stops(pool);
 }
 

@@ -79,7 +79,6 @@ std::vector<uint64_t> NaiveCore::in_line(uint32_t pool, bool locked) const {
 }
 
 uint64_t NaiveCore::locked_units(uint32_t pool) const {
-    if (is_dispatched(pool)) return locked_entries(pool);
     uint64_t units = 0;
     for (const uint64_t number : in_line(pool, true))
         units += m_.claims.at(number).units;
@@ -262,21 +261,27 @@ bool NaiveCore::is_to_stop(const Slot& slot) const {
 // drained ones is above workers_min, more are idle than spare + L, and its type has a provisioner";
 // of a pool that drains all.
 void NaiveCore::stop_idle(uint32_t pool) {
-    const core::PoolConfig& config = m_.pools.at(pool).config;
     for (const uint64_t id : ready_of(pool)) {
-        Slot& slot = m_.slots.at(id);
-        if (slot.order == OrderState::kNone) continue;
-        uint64_t drained = 0;
-        for (const auto& [other, known] : m_.slots)
-            drained += known.pool == pool && known.is_drained;
-        const bool is_too_long = config.idle_timeout_ns != shm::kNever &&
-                                 m_.now - slot.idle_since_ns >= config.idle_timeout_ns;
         const bool is_spare =
-            workers(pool) - drained > config.workers_min &&
-            ready_of(pool).size() > config.spare + locked_units(pool) + entries_being_locked(pool);
-        if (m_.types.at(slot.type).session == shm::kNoRow) continue;
-        if (is_draining(pool) || (is_too_long && is_spare)) drain_slot(slot, true);
+            ready_of(pool).size() > m_.pools.at(pool).config.spare + locked_units(pool);
+        if (is_draining(pool) || is_spare) stop_if_idle_too_long(m_.slots.at(id));
     }
+}
+
+// True: it is drained.
+bool NaiveCore::stop_if_idle_too_long(Slot& slot) {
+    const core::PoolConfig& config = m_.pools.at(slot.pool).config;
+    if (slot.order == OrderState::kNone) return false;
+    if (m_.types.at(slot.type).session == shm::kNoRow) return false;
+    uint64_t drained = 0;
+    for (const auto& [other, known] : m_.slots)
+        drained += known.pool == slot.pool && known.is_drained;
+    const bool is_too_long = config.idle_timeout_ns != shm::kNever &&
+                             m_.now - slot.idle_since_ns >= config.idle_timeout_ns;
+    const bool is_too_many = workers(slot.pool) - drained > config.workers_min;
+    if (!is_draining(slot.pool) && !(is_too_long && is_too_many)) return false;
+    drain_slot(slot, true);
+    return true;
 }
 
 // It may have become one that is to be stopped, or be so no more.

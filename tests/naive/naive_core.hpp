@@ -315,6 +315,7 @@ class NaiveCore {
     static bool is_unallocated(const Slot& slot);
     bool is_to_stop(const Slot& slot) const;
     void stop_idle(uint32_t pool);
+    bool stop_if_idle_too_long(Slot& slot);
     void note_stop(uint64_t slot);
     void tell_stops(uint32_t pool);
     void tell_stops_again(uint32_t type);
@@ -349,8 +350,6 @@ class NaiveCore {
     void dispatch(uint32_t pool);
     bool stale_locks_are_mended(uint32_t pool);
     [[nodiscard]] bool has_unknown_worker(uint32_t pool) const;
-    [[nodiscard]] uint64_t locked_entries(uint32_t pool) const;
-    [[nodiscard]] uint64_t entries_being_locked(uint32_t pool) const;
     [[nodiscard]] std::vector<uint64_t> entries_by_number(uint32_t pool) const;
     [[nodiscard]] std::vector<uint64_t> entry_order(uint32_t pool) const;
     [[nodiscard]] std::vector<uint32_t> eligible_types(const Entry& entry) const;
@@ -363,6 +362,7 @@ class NaiveCore {
     Overs map_entries(uint32_t pool);
     void unlock_over(uint32_t pool, const Overs& over);
     void stop_for_room(uint32_t pool, Overs& over);
+    void stop_idle_left(uint32_t pool, Overs& over);
     void create_spare_beside(uint32_t pool, const Overs& over);
     bool begin(Entry& entry, Operation operation);
     void start(Entry& entry, Slot& worker);
