@@ -177,6 +177,30 @@ std::string pool_difference(const core::Core& core, uint32_t pool, const Elastic
     return shown_difference(real, expected);
 }
 
+// What is said to who asks. S1.17: supervisors and the others are counted apart.
+std::string look_difference(const core::Core& core, uint32_t pool, const NaiveCore& naive) {
+    Shown real;
+    Shown expected;
+    add(real, "supervisor_limit", core::Look::supervisor_limit(core, core::PoolId(pool)));
+    add(expected, "supervisor_limit", naive.supervisors_max(pool));
+    for (const auto& [place, type] : naive.model().types) {
+        if (type.pool != pool) continue;
+        const uint32_t row = core::Look::find_type(core, core::PoolId(pool), type.name);
+        add(real, "unallocated", core::Look::of_type(core, core::TypeId(row)).unallocated);
+        add(expected, "unallocated", naive.unallocated(pool, place));
+    }
+    std::map<bool, uint64_t> positions;
+    for (const uint64_t id : naive.entry_order(pool)) {
+        const Entry& entry = naive.model().entries.at(id);
+        const uint32_t row = core::Look::find_entry(core, core::PoolId(pool), entry.name);
+        const uint32_t position = core::Look::entry_position(core, row);
+        real.emplace_back("position of " + entry.name, std::to_string(position));
+        expected.emplace_back("position of " + entry.name,
+                              std::to_string(++positions[entry.is_supervisor]));
+    }
+    return shown_difference(real, expected);
+}
+
 }  // namespace
 
 std::string dispatch_difference(const core::Core& core,
@@ -202,6 +226,11 @@ std::string dispatch_difference(const core::Core& core,
         const std::string who = "pool " + std::to_string(pool) + " ";
         const std::string differs = pool_difference(core, pool, model.pools[pool].elastic);
         if (!differs.empty()) return who + differs;
+    }
+    for (uint32_t pool = 0; pool < model.pools.size(); ++pool) {
+        if (!naive.is_dispatched(pool)) continue;
+        const std::string differs = look_difference(core, pool, naive);
+        if (!differs.empty()) return "pool " + std::to_string(pool) + " " + differs;
     }
     std::map<std::pair<uint32_t, uint32_t>, const Slot*> slots;
     for (const auto& [id, slot] : model.slots)

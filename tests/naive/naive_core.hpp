@@ -110,6 +110,9 @@ class NaiveCore {
     [[nodiscard]] bool at_capacity(const Type& type) const;
     [[nodiscard]] bool is_elastic(uint32_t pool) const;
     [[nodiscard]] bool is_dispatched(uint32_t pool) const;
+    // Entries that wait, in order.
+    [[nodiscard]] std::vector<uint64_t> entry_order(uint32_t pool) const;
+    [[nodiscard]] uint64_t supervisors_max(uint32_t pool) const;
     // Instants at which time alone may change what provisioners are told, in order.
     [[nodiscard]] std::vector<TimeNs> provision_instants() const;
     // Those that somebody still names.
@@ -351,11 +354,9 @@ class NaiveCore {
     bool stale_locks_are_mended(uint32_t pool);
     [[nodiscard]] bool has_unknown_worker(uint32_t pool) const;
     [[nodiscard]] std::vector<uint64_t> entries_by_number(uint32_t pool) const;
-    [[nodiscard]] std::vector<uint64_t> entry_order(uint32_t pool) const;
     [[nodiscard]] std::vector<uint32_t> eligible_types(const Entry& entry) const;
     [[nodiscard]] uint32_t available_type(const Entry& entry) const;
     [[nodiscard]] bool can_be_had(uint32_t type) const;
-    [[nodiscard]] uint64_t supervisors_max(uint32_t pool) const;
     [[nodiscard]] uint64_t running_supervisors(uint32_t pool) const;
     [[nodiscard]] std::vector<uint64_t> stale_locks(uint32_t pool) const;
     Slot* worker_to_start_on(uint32_t type);
