@@ -167,18 +167,11 @@ void Player<CoreType>::play(const Step& step) {
         case StepKind::kProvisioned:
             provisioned(step);
             break;
-        case StepKind::kEntryReport:
-        case StepKind::kQueueRead:
-        case StepKind::kQueueOperation:
-        case StepKind::kOperationDone:
-        case StepKind::kWorkerReport:
-        case StepKind::kProcess:
-        case StepKind::kProbe:
-        case StepKind::kBehaviour:
-            dispatch(step);
-            break;
         case StepKind::kRestart:
         case StepKind::kTurnEnd:
+            break;
+        default:
+            dispatch(step);
             break;
     }
     listen();
