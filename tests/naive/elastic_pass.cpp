@@ -18,6 +18,12 @@ using shm::OrderState;
 
 // R: leased, or reserved for a claim, or its holder is being killed.
 uint64_t NaiveCore::running_units(uint32_t pool) const {
+    if (is_dispatched(pool)) {
+        return static_cast<uint64_t>(
+            std::count_if(m_.entries.begin(), m_.entries.end(), [&](const auto& known) {
+                return known.second.pool == pool && known.second.has_process;
+            }));
+    }
     return static_cast<uint64_t>(
         std::count_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
             const Slot& slot = entry.second;
@@ -46,6 +52,7 @@ uint64_t NaiveCore::asked(uint32_t pool) const {
 // S1.31: nothing runs there, and nothing keeps it from a claim. A kept slot is one, too.
 bool NaiveCore::is_unallocated(const Slot& slot) {
     if (slot.is_protected || slot.is_unqualified || slot.is_draining) return false;
+    if (slot.entry != 0 || slot.is_held) return false;
     const bool is_away =
         slot.is == SlotIs::kRecovering || slot.is == SlotIs::kUnknown || slot.is == SlotIs::kKept;
     return slot.is == SlotIs::kOrdered || slot.is == SlotIs::kIdle ||
@@ -149,7 +156,9 @@ std::vector<uint32_t> NaiveCore::types_by_cost(uint32_t pool) const {
 // S1.11: the first that can be made; kNoRow: there is none. S1.30: the list ends at the cheapest
 // times the price factor.
 uint32_t NaiveCore::cheapest(uint32_t pool) const {
-    const uint64_t factor = m_.pools.at(pool).config.price_factor_permille;
+    // "What is dear for an entry does not suit it": there the entry says.
+    const uint64_t factor =
+        is_dispatched(pool) ? 0 : m_.pools.at(pool).config.price_factor_permille;
     uint64_t least = 0;
     for (const uint32_t place : types_by_cost(pool)) {
         const Type& type = m_.types.at(place);
@@ -251,20 +260,27 @@ bool NaiveCore::lock_queued(uint32_t pool) {
 // Workers that are there without claims, too.
 void NaiveCore::create_spare(uint32_t pool, uint64_t needed) {
     const core::PoolConfig& config = m_.pools.at(pool).config;
-    const uint64_t limit = m_.pools.at(pool).elastic.limit;
     for (;;) {
         const bool too_few =
             workers(pool) < config.workers_min || unallocated(pool) < needed + config.spare;
-        const bool is_below = limit == 0 || running_units(pool) + unallocated(pool) < limit;
-        if (!too_few || !is_below || !create(pool, cheapest(pool))) return;
+        if (!too_few || !is_below_limit(pool) || !create(pool, cheapest(pool))) return;
     }
 }
 
+bool NaiveCore::is_below_limit(uint32_t pool) const {
+    const uint64_t limit = m_.pools.at(pool).elastic.limit;
+    return limit == 0 || running_units(pool) + unallocated(pool) < limit;
+}
+
 // S1.37: of an order, drained, and nothing holds it.
-bool NaiveCore::is_to_stop(const Slot& slot) {
+bool NaiveCore::is_to_stop(const Slot& slot) const {
     const bool is_held = slot.is == SlotIs::kReserved || slot.is == SlotIs::kKept ||
                          slot.is == SlotIs::kLeased || slot.holder_is_killed;
-    return slot.order == OrderState::kAnnounced && slot.is_drained && !is_held;
+    const auto entry = m_.entries.find(slot.entry);
+    const bool has_process = entry != m_.entries.end();
+    const bool may_be_well = has_process ? !entry->second.is_hopeless : slot.is == SlotIs::kUnknown;
+    const bool must_wait = is_dispatched(slot.pool) && may_be_well && !slot.is_broken;
+    return slot.order == OrderState::kAnnounced && slot.is_drained && !is_held && !must_wait;
 }
 
 // S1.37: those of orders that have been idle for too long, the longest idle first, "if I less the
@@ -272,24 +288,35 @@ bool NaiveCore::is_to_stop(const Slot& slot) {
 // that waits and is not locked, and its type has a provisioner";
 // of a pool that drains all, but where the broker alone does.
 void NaiveCore::stop_idle(uint32_t pool) {
-    const core::PoolConfig& config = m_.pools.at(pool).config;
     const std::vector<uint64_t> queued =
         by_account(pool) ? std::vector<uint64_t>{} : in_line(pool, false);
     const uint64_t next = queued.empty() ? 0 : m_.claims.at(queued.front()).units;
     for (const uint64_t id : ready_of(pool)) {
-        Slot& slot = m_.slots.at(id);
-        if (slot.order == OrderState::kNone) continue;
-        uint64_t drained = 0;
-        for (const auto& [other, known] : m_.slots)
-            drained += known.pool == pool && known.is_drained;
-        const bool is_too_long = config.idle_timeout_ns != shm::kNever &&
-                                 m_.now - slot.idle_since_ns >= config.idle_timeout_ns;
-        const bool is_spare = workers(pool) - drained > config.workers_min &&
-                              ready_of(pool).size() > config.spare + locked_units(pool) + next;
-        if (m_.types.at(slot.type).session == shm::kNoRow) continue;
-        const bool ends = m_.pools.at(pool).is_draining || m_.pools.at(pool).is_leaving;
-        if (ends || (is_too_long && is_spare)) drain_slot(slot, true);
+        const bool is_spare =
+            ready_of(pool).size() > m_.pools.at(pool).config.spare + locked_units(pool) + next;
+        if (drains_alone(pool) || is_spare) stop_if_idle_too_long(m_.slots.at(id));
     }
+}
+
+// "Where the broker alone drains": not because of that.
+bool NaiveCore::drains_alone(uint32_t pool) const {
+    return m_.pools.at(pool).is_draining || m_.pools.at(pool).is_leaving;
+}
+
+// True: it is drained.
+bool NaiveCore::stop_if_idle_too_long(Slot& slot) {
+    const core::PoolConfig& config = m_.pools.at(slot.pool).config;
+    if (slot.order == OrderState::kNone) return false;
+    if (m_.types.at(slot.type).session == shm::kNoRow) return false;
+    uint64_t drained = 0;
+    for (const auto& [other, known] : m_.slots)
+        drained += known.pool == slot.pool && known.is_drained;
+    const bool is_too_long = config.idle_timeout_ns != shm::kNever &&
+                             m_.now - slot.idle_since_ns >= config.idle_timeout_ns;
+    const bool is_too_many = workers(slot.pool) - drained > config.workers_min;
+    if (!drains_alone(slot.pool) && !(is_too_long && is_too_many)) return false;
+    drain_slot(slot, true);
+    return true;
 }
 
 // "By type in order of cost, then by number. Where the type has no provisioner it waits for one."
@@ -322,6 +349,10 @@ void NaiveCore::tell_provisioners(uint32_t pool) {
 // Behind the service of the pool. True: "if a claim was locked or unlocked and a worker is idle,
 // the pass over the pool begins again".
 bool NaiveCore::provision(uint32_t pool) {
+    if (is_dispatched(pool)) {
+        dispatch(pool);
+        return false;
+    }
     std::vector<uint64_t> locked = in_line(pool, true);
     adapt_limit(pool);
     if (!is_draining(pool)) {
@@ -349,6 +380,7 @@ std::vector<TimeNs> NaiveCore::provision_instants() const {
         const core::PoolConfig& config = m_.pools[pool].config;
         instants.insert(
             {elastic.quota_until_ns, elastic.throttle_until_ns, elastic.everything_until_ns});
+        if (is_dispatched(pool)) instants.insert(elastic.stale_until_ns);
         if (elastic.overload_ns != shm::kNever)
             instants.insert(later(later(elastic.overload_ns, config.quiet_ns), 1));
     }
@@ -374,7 +406,7 @@ bool NaiveCore::time_changes(TimeNs at) const {
     const bool tells = std::any_of(
         then.decisions().begin(), then.decisions().end(), [](const core::Decision& decision) {
             return decision.kind == DecisionKind::kCreate || decision.kind == DecisionKind::kStop ||
-                   decision.kind == DecisionKind::kSlotGone;
+                   decision.kind == DecisionKind::kSlotGone || decision.kind >= DecisionKind::kLock;
         });
     const bool locks = std::any_of(m_.claims.begin(), m_.claims.end(), [&](const auto& entry) {
         const auto known = then.m_.claims.find(entry.first);

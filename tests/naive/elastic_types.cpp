@@ -77,7 +77,11 @@ bool NaiveCore::type_goes(uint32_t place) {
     const bool is_used = std::any_of(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
         return entry.second.type == place;
     });
-    if (is_used || !m_.types.at(place).is_going) return false;
+    const bool is_wanted =
+        std::any_of(m_.entries.begin(), m_.entries.end(), [&](const auto& entry) {
+            return entry.second.types && entry.second.types->contains(place);
+        });
+    if (is_used || is_wanted || !m_.types.at(place).is_going) return false;
     m_.types.erase(place);
     return true;
 }

@@ -225,6 +225,29 @@ void choose_elastic_accounts(Dice& dice, Character& character) {
     character.created_weight = dice.one_of<uint64_t>({10, 40, 200});
 }
 
+// Small and short, too.
+void choose_dispatch(Dice& dice, core::PoolConfig& config) {
+    config.dispatch = true;
+    config.supervisor_permille = dice.one_of<uint32_t>({0, 300, 500, 500, 1000});
+    config.attempts_max = dice.one_of<uint32_t>({0, 1, 2, 3, 10});
+    config.stale_lock_timeout_ns = dice.one_of<uint64_t>({0, 5, 20, 80, shm::kNever});
+    config.probe_timeout_ns = dice.one_of<uint64_t>({0, 5, 20, 80, shm::kNever});
+    config.price_factor_permille = dice.one_of<uint32_t>({0, 0, 1000, 1500, 2000});
+}
+
+void choose_dispatch_frequencies(Dice& dice, Character& character) {
+    character.dispatched = true;
+    character.entries = dice.one_of<uint64_t>({2, 4, 7, 12, 12});
+    character.supervisor_percent = dice.one_of<uint64_t>({0, 30, 60});
+    character.named_percent = dice.one_of<uint64_t>({60, 95, 100});
+    character.entry_weight = dice.one_of<uint64_t>({15, 40, 90});
+    character.first_read_weight = dice.one_of<uint64_t>({1, 3, 20});
+    character.read_weight = dice.one_of<uint64_t>({2, 8, 20});
+    character.operation_weight = dice.one_of<uint64_t>({15, 40, 120});
+    character.worker_weight = dice.one_of<uint64_t>({10, 30, 70});
+    character.process_weight = dice.one_of<uint64_t>({5, 20, 50});
+}
+
 void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>& pools) {
     const size_t most = character.accounts || character.elastic ? 2 : 5;
     const size_t count = character.large ? 2 : dice.between(1, most);
@@ -242,6 +265,7 @@ void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>&
         if (character.elastic && !counted && dice.percent(90)) {
             choose_elastic(dice, pool.config);
             pool.vector.clear();
+            if (character.dispatched && dice.percent(95)) choose_dispatch(dice, pool.config);
         }
         pool.name = "pool" + std::to_string(i);
         pools.push_back(pool);
@@ -253,11 +277,14 @@ void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>&
 Character choose_character(Dice& dice, Journal& journal, Flavour flavour) {
     Character character =
         flavour == Flavour::kAccounts ? choose_account_frequencies(dice) : choose_frequencies(dice);
-    character.priorities = flavour == Flavour::kPriorities || flavour == Flavour::kElastic;
-    if (flavour == Flavour::kElastic) choose_elastic_frequencies(dice, character);
+    const bool is_elastic = flavour == Flavour::kElastic || flavour == Flavour::kDispatched;
+    character.priorities = flavour == Flavour::kPriorities || is_elastic;
+    if (is_elastic) choose_elastic_frequencies(dice, character);
+    if (flavour == Flavour::kDispatched) choose_dispatch_frequencies(dice, character);
     if (flavour == Flavour::kAccounts && dice.percent(40)) choose_elastic_accounts(dice, character);
     choose_limits(dice, character, journal.limits);
     choose_pools(dice, character, journal.pools);
+    if (character.dispatched) journal.limits.entries = dice.one_of<uint32_t>({3, 8, 64, 64, 64});
     uint32_t counted = 0;
     for (const PoolSpec& pool : journal.pools)
         counted += pool.config.slots;
@@ -280,6 +307,7 @@ PoolSpec changed_pool(Dice& dice, const Character& character, const PoolSpec& po
     if (!by_account) other.config.order = pool.config.order;
     other.name = pool.name;
     if (pool.config.workers_max != 0) choose_elastic(dice, other.config);
+    if (pool.config.dispatch) choose_dispatch(dice, other.config);
     if (dice.percent(5)) return other;  // it may be that its expiry cannot change
     const core::PoolConfig& old = pool.config;
     other.config.expiry = old.expiry;

@@ -26,6 +26,7 @@ void NaiveCore::begin_turn(TimeNs now, bool same_turn) {
     decisions_.clear();
     decided_slots_.clear();
     decided_costs_.clear();
+    entry_names_.clear();
     if (!same_turn) {
         m_.has_passed = false;
         m_.granted_by_pass.clear();

@@ -186,7 +186,7 @@ Reason NaiveCore::announce_refusal(const core::Announce& announce,
     if (announce.refusal != Reason::kOk) return announce.refusal;
     if (!pool_lives(announce.pool)) return Reason::kUnknownPool;
     const core::PoolConfig& pool = m_.pools[announce.pool].config;
-    if (pool.kind == shm::PoolKind::kCounted) return Reason::kState;
+    if (pool.kind == shm::PoolKind::kCounted || pool.dispatch) return Reason::kState;
     // "The name is another session's, or that of another worker than the order's."
     if (existing != nullptr && (existing->session != announce.session || is_of_order))
         return Reason::kNameInUse;
@@ -243,7 +243,7 @@ void NaiveCore::apply(const core::Announce& announce) {
     arena_freed(slot.attribute_blocks);
     slot.attribute_blocks = blocks_for(announce.attributes.size());
     slot.worker_tag = announce.worker_tag;
-    slot.is_protected = announce.is_protected || slot.is_drained;
+    slot.is_protected = announce.is_protected || slot.is_drained || slot.is_held;
     slot.is_unqualified = lacks_label(announce.pool, label_set(announce.labels));
     if (by_account(announce.pool)) slot.labels = label_set(announce.labels);
 

@@ -124,7 +124,7 @@ bool Provisioning::provision(uint32_t pool) {
 uint32_t Provisioning::headroom(uint32_t pool) const {
     if (at_quota(pool)) return 0;
     const shm::ElasticRow& row = state.elastics[pool];
-    const uint32_t used = counts[pool].running + counts[pool].unallocated;
+    const uint32_t used = running(pool) + counts[pool].unallocated;
     return std::min(row.workers_max - state.pools[pool].slots,
                     row.limit - std::min(row.limit, used));
 }
