@@ -47,7 +47,7 @@ Marks Provisioning::marks_of(uint32_t row) const {
         if (slot.order == OrderState::kAsked && !is_told(slot)) marks |= Mark::kUntold;
     } else if (slot.order == OrderState::kAnnounced && slot.state == SlotState::kIdle) {
         marks |= Mark::kIdles;
-    } else if (slot.session != kNoRow) {
+    } else if (slot.session != kNoRow || slot.type == kNoRow) {
         if (may_stop) marks |= Mark::kUntold;
     } else if (is_drained(slot)) {
         const bool is_known = slot.state != SlotState::kUnknown || slot.broken != 0;
