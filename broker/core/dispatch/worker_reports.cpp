@@ -209,7 +209,7 @@ void Dispatch::apply(const SetBehaviour& set) {
     if (!provisioning().is_elastic(set.pool)) return tell_refusal(Reason::kState);
     const uint32_t row = pools().find_number(set.pool, set.number);
     if (row == kNoRow) return tell_refusal(Reason::kNotFound);
-    if (provisioning().is_told(state.slots[row])) return tell_refusal(Reason::kState);
+    if (provisioning().is_being_stopped(state.slots[row])) return tell_refusal(Reason::kState);
     pools().set_behaviour(row, set.behaviour);
 }
 
