@@ -43,8 +43,14 @@ enum class EventKind : uint8_t {
     kSessionOpened = 19,
     kSessionEnded = 20,
     kMoreSlots = 21,  // of the event before: more of its slots
+    // 22: libdibs tells by it that events were lost. Of entries of dispatched pools:
+    kLock = 23,
+    kUnlock = 24,
+    kStart = 25,
+    kKillProcess = 26,
+    kForget = 27,
 };
-inline constexpr uint8_t kEventKinds = 22;
+inline constexpr uint8_t kEventKinds = 28;
 
 namespace EventFlag {
 inline constexpr uint8_t kFull = 1;       // else another user's: kind, pool, account and time
@@ -88,7 +94,10 @@ struct Event {
     uint64_t holder_claim;
     uint64_t holder_age_ns;
     int64_t cost[kClasses];
-    uint32_t slots[kEventSlots];
+    union {
+        uint32_t slots[kEventSlots];
+        char entry[kNameMax + 1];  // of a dispatched pool; slots_count is 0
+    };
     char pool[kNameMax + 1];  // zero padded, here and below
     char account[kNameMax + 1];
 };

@@ -19,6 +19,19 @@ using core::Form;
 static_assert(static_cast<uint8_t>(DecisionKind::kPulled) ==
               static_cast<uint8_t>(shm::EventKind::kPulled));
 
+// Of a decision; kEventKinds: it is told to a provisioner alone.
+shm::EventKind kind_of(DecisionKind kind) {
+    if (kind <= DecisionKind::kPulled) return static_cast<shm::EventKind>(kind);
+    if (kind < DecisionKind::kLock) return static_cast<shm::EventKind>(shm::kEventKinds);
+    return static_cast<shm::EventKind>(static_cast<uint8_t>(shm::EventKind::kLock) +
+                                       static_cast<uint8_t>(kind) -
+                                       static_cast<uint8_t>(DecisionKind::kLock));
+}
+static_assert(static_cast<uint8_t>(DecisionKind::kForget) -
+                  static_cast<uint8_t>(DecisionKind::kLock) ==
+              static_cast<uint8_t>(shm::EventKind::kForget) -
+                  static_cast<uint8_t>(shm::EventKind::kLock));
+
 void set_name(char (&to)[shm::kNameMax + 1], std::string_view name) {
     name.copy(to, shm::kNameMax);
 }
@@ -55,8 +68,9 @@ void Events::name_session(const core::Core& core, uint32_t row, shm::Event* even
 
 void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
     for (const Decision& decision : core.decisions()) {
-        if (decision.kind > DecisionKind::kPulled) continue;  // to a provisioner: none is told yet
-        shm::Event& event = add(core, static_cast<shm::EventKind>(decision.kind));
+        const shm::EventKind kind = kind_of(decision.kind);
+        if (static_cast<uint8_t>(kind) == shm::kEventKinds) continue;
+        shm::Event& event = add(core, kind);
         event.outcome = decision.outcome;
         event.reason = decision.reason;
         event.units = decision.units;
@@ -89,6 +103,7 @@ void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
             const auto cost = core.decided_amounts(decision);
             std::copy(cost.begin(), cost.end(), event.cost);
         }
+        decision.entry.copy(event.entry, shm::kNameMax);
         if (lists(decision.kind, Form::kSlots)) add_slots(core, decision);
     }
     name_releasers(jobs);

@@ -1175,7 +1175,13 @@ enum {
     DIBS_EVENT_SESSION_OPENED = 19,
     DIBS_EVENT_SESSION_ENDED = 20,
     DIBS_EVENT_MORE_SLOTS = 21,  // slots of the event before: more than DIBS_EVENT_SLOTS
-    DIBS_EVENT_LOST = 22         // no event: value = how many were missed here
+    DIBS_EVENT_LOST = 22,        // no event: value = how many were missed here
+    // Of a dispatched pool: entry, its number in `id`. DIBS_EVENT_END, too.
+    DIBS_EVENT_LOCK = 23,
+    DIBS_EVENT_UNLOCK = 24,
+    DIBS_EVENT_START = 25,         // on the worker of `slot`
+    DIBS_EVENT_KILL_PROCESS = 26,  // likewise
+    DIBS_EVENT_FORGET = 27         // it, or its exited process
 };
 
 #define DIBS_EVENT_SLOTS 16
@@ -1211,6 +1217,7 @@ typedef struct dibs_event {
     uint32_t slots[DIBS_EVENT_SLOTS];
     char pool[DIBS_NAME_MAX + 1];
     char account[DIBS_NAME_MAX + 1];
+    char entry[DIBS_NAME_MAX + 1];  // of a dispatched pool; empty = none
 } dibs_event;
 
 // Subscribes; of the options, socket_path and error_text count. Events begin with the next turn.

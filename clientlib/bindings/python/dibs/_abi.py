@@ -270,7 +270,7 @@ class Event(Struct):
                 ("claim", c_uint64), ("id", c_uint64), ("fence", c_uint64), ("value", c_uint64),
                 ("holder", HolderName), ("cost_micros", c_int64 * 5),
                 ("slots", c_uint32 * EVENT_SLOTS), ("pool", c_char * (NAME_MAX + 1)),
-                ("account", c_char * (NAME_MAX + 1))]
+                ("account", c_char * (NAME_MAX + 1)), ("entry", c_char * (NAME_MAX + 1))]
 
 
 class KeepalivePolicy(Struct):

@@ -41,6 +41,7 @@ class Event:
     cost_micros: tuple[int, ...]
     provision: bool
     is_void: bool
+    entry: Optional[str] = None  # of a dispatched pool
 
     @classmethod
     def of(cls, raw: _abi.Event) -> Event:
@@ -53,7 +54,8 @@ class Event:
                    raw.claim or None, raw.id, raw.fence, raw.value, raw.outcome, raw.code,
                    raw.units, slots, None if nobody else raw.uid, None if nobody else raw.pid,
                    errors.Holder.of(raw.holder), raw.from_class, raw.to_class,
-                   tuple(raw.cost_micros), bool(raw.provision), bool(raw.is_void))
+                   tuple(raw.cost_micros), bool(raw.provision), bool(raw.is_void),
+                   raw.entry.decode() or None)
 
 
 class Events:
