@@ -41,14 +41,14 @@ void give_memory_back(dibs_events* events) {
 }
 
 constexpr const char* kNames[] = {
-    "result",        "announced",  "assign",  "revoke",      "answer",
-    "grant",         "end",        "adopted", "lease_grace", "kill_holder",
-    "lease_end",     "slot_gone",  "demand",  "drained",     "promote",
-    "demote",        "preempt",    "refund",  "pulled",      "session_opened",
-    "session_ended", "more_slots", "lost",    "create",      "stop"};
+    "result", "announced",      "assign",        "revoke",      "answer",    "grant",
+    "end",    "adopted",        "lease_grace",   "kill_holder", "lease_end", "slot_gone",
+    "demand", "drained",        "promote",       "demote",      "preempt",   "refund",
+    "pulled", "session_opened", "session_ended", "more_slots",  "lost",      "create",
+    "stop",   "lock",           "unlock",        "start",       "kill",      "forget"};
 static_assert(sizeof kNames / sizeof *kNames == kEventKinds);
 static_assert(DIBS_EVENT_LOST == static_cast<int>(shm::EventKind::kLost));
-static_assert(DIBS_EVENT_STOP == kEventKinds - 1);
+static_assert(DIBS_EVENT_FORGET + 1 == kEventKinds);
 static_assert(DIBS_EVENT_SLOTS == shm::kEventSlots);
 
 int subscribe(const dibs_connect_options* options, dibs_events* events) {
@@ -117,7 +117,10 @@ void tell(const shm::Event& from, dibs_event* to) {
     to->holder.age_ns = static_cast<int64_t>(from.holder_age_ns);
     memcpy(to->cost_micros, from.cost, sizeof to->cost_micros);
     to->slot_count = from.slots_count <= DIBS_EVENT_SLOTS ? from.slots_count : 0;
-    memcpy(to->slots, from.slots, sizeof to->slots);
+    const bool of_entry =
+        to->kind == DIBS_EVENT_END ? from.slots_count == 0 : to->kind > DIBS_EVENT_LOST;
+    if (of_entry) memcpy(to->entry, from.entry, DIBS_NAME_MAX);
+    if (!of_entry) memcpy(to->slots, from.slots, sizeof to->slots);
     memcpy(to->pool, from.pool, DIBS_NAME_MAX);
     memcpy(to->account, from.account, DIBS_NAME_MAX);
     memcpy(to->type, from.type, DIBS_NAME_MAX);

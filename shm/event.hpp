@@ -47,8 +47,13 @@ enum class EventKind : uint8_t {
     kLost = 22,       // in no packet: what libdibs says that its head has lost
     kCreate = 23,     // decisions, too
     kStop = 24,
+    kLock = 25,  // of entries of dispatched pools, with the next four
+    kUnlock = 26,
+    kStart = 27,
+    kKillProcess = 28,
+    kForget = 29,
 };
-inline constexpr uint8_t kEventKinds = 25;
+inline constexpr uint8_t kEventKinds = 30;
 
 namespace EventFlag {
 inline constexpr uint8_t kFull = 1;       // else another user's: kind, pool, account and time
@@ -92,7 +97,10 @@ struct Event {
     uint64_t holder_claim;
     uint64_t holder_age_ns;
     int64_t cost[kClasses];
-    uint32_t slots[kEventSlots];
+    union {
+        uint32_t slots[kEventSlots];
+        char entry[kNameMax + 1];  // of a dispatched pool; slots_count is 0
+    };
     char pool[kNameMax + 1];  // zero padded, here and below
     char account[kNameMax + 1];
     char type[kNameMax + 1];  // of the worker that is to be made or stopped

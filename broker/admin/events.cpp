@@ -20,11 +20,17 @@ using core::Form;
 static_assert(static_cast<uint8_t>(DecisionKind::kPulled) ==
               static_cast<uint8_t>(shm::EventKind::kPulled));
 
+// Kinds of decisions and of events are in the same order, with those of sessions in between.
 shm::EventKind kind_of(DecisionKind kind) {
-    if (kind == DecisionKind::kCreate) return shm::EventKind::kCreate;
-    if (kind == DecisionKind::kStop) return shm::EventKind::kStop;
-    return static_cast<shm::EventKind>(kind);
+    if (kind <= DecisionKind::kPulled) return static_cast<shm::EventKind>(kind);
+    return static_cast<shm::EventKind>(static_cast<uint8_t>(shm::EventKind::kCreate) +
+                                       static_cast<uint8_t>(kind) -
+                                       static_cast<uint8_t>(DecisionKind::kCreate));
 }
+static_assert(static_cast<uint8_t>(DecisionKind::kForget) -
+                  static_cast<uint8_t>(DecisionKind::kCreate) ==
+              static_cast<uint8_t>(shm::EventKind::kForget) -
+                  static_cast<uint8_t>(shm::EventKind::kCreate));
 
 void set_name(char (&to)[shm::kNameMax + 1], std::string_view name) {
     name.copy(to, shm::kNameMax);
@@ -101,6 +107,7 @@ void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
             const auto cost = core.decided_amounts(decision);
             std::copy(cost.begin(), cost.end(), event.cost);
         }
+        decision.entry.copy(event.entry, shm::kNameMax);
         if (lists(decision.kind, Form::kSlots)) add_slots(core, decision);
     }
     name_releasers(jobs);

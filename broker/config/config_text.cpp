@@ -103,6 +103,8 @@ void read_counted(Section& section, PoolSettings& pool, Mistakes& mistakes) {
     }
     for (const char* key : kElasticKeys)
         section.forbid(key, "only a worker pool has it; this one is counted");
+    for (const char* key : kDispatchKeys)
+        section.forbid(key, "only a worker pool has it; this one is counted");
     section.forbid("answer_max", "nobody answers behind a counted pool");
     section.forbid("park",
                    "a counted pool needs it not: its quantum says whether leases are parked");
@@ -222,6 +224,7 @@ void read_limits(Section& top, Config& config, Mistakes& mistakes) {
     section.count("leases", limits.leases, 1, kManyRows);
     section.count("accounts", limits.accounts, 1, kManyRows);
     section.count("label_sets", limits.label_sets, 1, core::kLabelSetsMax);
+    section.count("entries", limits.entries, 1, 65536);
     uint64_t arena = uint64_t{limits.arena_blocks} * sizeof(shm::ArenaBlock);
     section.size("arena", arena, sizeof(shm::ArenaBlock), 4ULL << 30);
     limits.arena_blocks = static_cast<uint32_t>(arena / sizeof(shm::ArenaBlock));

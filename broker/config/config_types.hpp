@@ -29,7 +29,8 @@ inline constexpr const char* kElasticKeys[] = {"workers_max",
                                                "quota_retry",
                                                "capacity_retry",
                                                "overload_quiet",
-                                               "price_factor"};
+                                               "price_factor",
+                                               "dispatch"};
 
 // "1.5": types are made that cost one and a half times what the cheapest does at most.
 inline void read_price_factor(Section& section, uint32_t& permille, Mistakes& mistakes) {
@@ -41,6 +42,30 @@ inline void read_price_factor(Section& section, uint32_t& permille, Mistakes& mi
     if (*micros % 1000 != 0) section.mistake("price_factor", "must have at most three decimals");
 }
 
+inline constexpr const char* kDispatchKeys[] = {
+    "supervisors", "attempts_max", "stale_lock_timeout", "probe_timeout"};
+
+// What a pool says whose claims and workers are known by reports alone.
+inline void read_dispatch(Section& section, core::PoolConfig& values, Mistakes& mistakes) {
+    const uint64_t year = 365 * kBootTimeoutMaxNs;
+    section.flag("dispatch", values.dispatch);
+    if (!values.dispatch) {
+        for (const char* key : kDispatchKeys)
+            section.forbid(key, "only a pool with dispatch = true has it");
+        return;
+    }
+    if (const toml::node* node = section.find("supervisors")) {
+        const auto micros = read_money(*node, "supervisors", 0, 1, mistakes);
+        if (micros && *micros % 1000 != 0) {
+            section.mistake("supervisors", "must have at most three decimals");
+        }
+        values.supervisor_permille = static_cast<uint32_t>(micros.value_or(0) / 1000);
+    }
+    section.count("attempts_max", values.attempts_max, 0, 1'000'000);
+    section.duration("stale_lock_timeout", values.stale_lock_timeout_ns, 0, year);
+    section.duration("probe_timeout", values.probe_timeout_ns, 1'000'000, year);
+}
+
 // What a worker pool says of its size. Without workers_max it has what its workers announce.
 inline void read_elastic(Section& section,
                          core::PoolConfig& values,
@@ -50,8 +75,11 @@ inline void read_elastic(Section& section,
     if (!section.has("workers_max")) {
         for (const char* key : kElasticKeys)
             section.forbid(key, "only an elastic pool has it, which says workers_max");
+        for (const char* key : kDispatchKeys)
+            section.forbid(key, "only a pool with dispatch = true has it");
         return;
     }
+    read_dispatch(section, values, mistakes);
     section.count("workers_min", values.workers_min, 0, values.workers_max);
     section.count("spare", values.spare, 0, values.workers_max);
     section.count("quota_estimate", values.quota_estimate, 1, values.workers_max);

@@ -291,6 +291,22 @@ def drains(place):
     await_slots(place, 2, "idle")
 
 
+@case("a held worker takes no claim, and is not stopped when it has been idle for long")
+def held(place):
+    start(place, idle="100ms", more="workers_min = 1\n")
+    provide(place)
+    await_slots(place, 1, "idle")
+    first = slots(place, "idle")[0]["id"]
+    expect_equal(place.run("hold", first)[0], 0)
+    answer(call(place))
+    await_slots(place, 1, "idle")  # another one, and the minimum alone
+    expect_equal([(row["id"], row["held"]) for row in slots(place, "held")], [(first, True)])
+    expect_equal(place.run("unhold", first)[0], 0)
+    await_slots(place, 0, "held")
+    code, _, err = place.run("hold", "py/77")
+    expect_equal((code, err), (4, "dibs hold: there is no slot of that number in pool py\n"))
+
+
 @case("a worker that was not made for an order is an ordinary one, which nobody stops")
 def ordinary(place):
     start(place, idle="100ms")

@@ -80,6 +80,8 @@ std::string client_of(const dibs_event& event) {
 template <class Form>
 void say_what(const dibs_event& event, Form& form) {
     if (event.claim != 0) form.claim("claim", event.claim);
+    if (event.entry[0] != '\0') form.text("entry", event.entry);
+    if (event.entry[0] != '\0' && event.id != 0) form.number("entry_number", event.id);
     if (names_lease(event)) form.text("lease", id_text(Letter::kLease, event.id));
     if (names_slot(event)) form.text("id", id_text(Letter::kSlot, event.id));
     if (event.slot != kNone) form.number("slot", event.slot);

@@ -129,6 +129,26 @@ TEST(EventText, SaysNoEndOfAGraceThatLastsUntilItsRoomIsWanted) {
     EXPECT_EQ(event_text(event).find("until_ns"), std::string::npos);
 }
 
+TEST(EventText, SaysOfADispatchedPoolWhichEntryAndWorker) {
+    dibs_event event = {};
+    event.size = sizeof event;
+    event.number = 12;
+    event.time_ns = 3'000'000'001;
+    event.kind = DIBS_EVENT_START;
+    event.full = 1;
+    event.uid = event.session = event.holder.uid = UINT32_MAX;
+    event.slot = 4;
+    event.id = 7;
+    std::strcpy(event.pool, "far");
+    std::strcpy(event.entry, "job-1");
+    EXPECT_EQ(event_json(event),
+              R"({"schema":"dibs.events/1","event":"start","number":12,"time_ns":3000000001,)"
+              R"("pool":"far","full":true,"entry":"job-1","entry_number":7,"slot":4})");
+    event.kind = DIBS_EVENT_FORGET;
+    event.slot = UINT32_MAX;
+    EXPECT_EQ(event_text(event), "3.000000s forget far entry job-1 entry_number 7");
+}
+
 TEST(EventText, SaysOfAnotherUsersWhatAndWhenAlone) {
     dibs_event event = full_event(DIBS_EVENT_GRANT);
     event.full = 0;
