@@ -61,6 +61,22 @@ void tell_why(const dibs_connect_options& options, uint8_t code, const Heard& he
 
 }  // namespace
 
+int ask_on(const AdminConnection& connection,
+           const dibs_connect_options& options,
+           const Question& question,
+           Heard& heard) {
+    if (!question.writer.fits()) return DIBS_EPAYLOAD;
+    const int size = connection.ask(
+        question.writer.bytes(), question.writer.size(), heard.bytes, sizeof heard.bytes);
+    if (size < 0) return size;
+    heard.size = static_cast<size_t>(size);
+    SliceAnswer answer;
+    if (!read_slice(heard.bytes, heard.size, &answer)) return DIBS_EHANDSHAKE;
+    const int code = code_of_answer(answer.code);
+    if (code != DIBS_OK) tell_why(options, answer.code, heard);
+    return code;
+}
+
 int put(const dibs_connect_options* given,
         const Question& question,
         Heard& heard,
@@ -68,20 +84,12 @@ int put(const dibs_connect_options* given,
     if (!question.writer.fits()) return DIBS_EPAYLOAD;
     AdminConnection connection;
     dibs_connect_options options;
-    int code = open_conversation(connection, given, &options);
+    const int code = open_conversation(connection, given, &options);
     if (code != DIBS_OK) return code;
     const int64_t most_ns = DIBS_FOREVER / 2;  // so that no sum of times overflows
     if (wait_ns != 0)
         connection.wait_for((wait_ns < most_ns ? wait_ns : most_ns) + int64_t{kAnswerTimeoutNs});
-    const int size = connection.ask(
-        question.writer.bytes(), question.writer.size(), heard.bytes, sizeof heard.bytes);
-    if (size < 0) return size;
-    heard.size = static_cast<size_t>(size);
-    SliceAnswer answer;
-    if (!read_slice(heard.bytes, heard.size, &answer)) return DIBS_EHANDSHAKE;
-    code = code_of_answer(answer.code);
-    if (code != DIBS_OK) tell_why(options, answer.code, heard);
-    return code;
+    return ask_on(connection, options, question, heard);
 }
 
 namespace {

@@ -5,11 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <dibs/dibs.h>
 #include <time.h>
 
 #include <cstdint>
 
 namespace dibs::client {
+
+// Of the broker; what is longer than can be said is for ever.
+inline int64_t public_duration(uint64_t ns) {
+    return ns > static_cast<uint64_t>(DIBS_FOREVER) ? DIBS_FOREVER : static_cast<int64_t>(ns);
+}
 
 inline uint64_t monotonic_ns() {
     struct timespec now = {};

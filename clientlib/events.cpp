@@ -44,9 +44,11 @@ constexpr const char* kNames[] = {
     "result", "announced",      "assign",        "revoke",      "answer",    "grant",
     "end",    "adopted",        "lease_grace",   "kill_holder", "lease_end", "slot_gone",
     "demand", "drained",        "promote",       "demote",      "preempt",   "refund",
-    "pulled", "session_opened", "session_ended", "more_slots",  "lost"};
-static_assert(sizeof kNames / sizeof *kNames == DIBS_EVENT_LOST + 1);
-static_assert(DIBS_EVENT_LOST == kEventKinds);
+    "pulled", "session_opened", "session_ended", "more_slots",  "lost",      "create",
+    "stop",   "lock",           "unlock",        "start",       "kill",      "forget"};
+static_assert(sizeof kNames / sizeof *kNames == kEventKinds);
+static_assert(DIBS_EVENT_LOST == static_cast<int>(shm::EventKind::kLost));
+static_assert(DIBS_EVENT_FORGET + 1 == kEventKinds);
 static_assert(DIBS_EVENT_SLOTS == shm::kEventSlots);
 
 int subscribe(const dibs_connect_options* options, dibs_events* events) {
@@ -115,9 +117,13 @@ void tell(const shm::Event& from, dibs_event* to) {
     to->holder.age_ns = static_cast<int64_t>(from.holder_age_ns);
     memcpy(to->cost_micros, from.cost, sizeof to->cost_micros);
     to->slot_count = from.slots_count <= DIBS_EVENT_SLOTS ? from.slots_count : 0;
-    memcpy(to->slots, from.slots, sizeof to->slots);
+    const bool of_entry =
+        to->kind == DIBS_EVENT_END ? from.slots_count == 0 : to->kind > DIBS_EVENT_LOST;
+    if (of_entry) memcpy(to->entry, from.entry, DIBS_NAME_MAX);
+    if (!of_entry) memcpy(to->slots, from.slots, sizeof to->slots);
     memcpy(to->pool, from.pool, DIBS_NAME_MAX);
     memcpy(to->account, from.account, DIBS_NAME_MAX);
+    memcpy(to->type, from.type, DIBS_NAME_MAX);
 }
 
 // True: the head says that events were lost, and the caller gets that first.
@@ -196,5 +202,5 @@ int dibs_events_close(dibs_events* events) {
 }
 
 const char* dibs_event_name(int kind) {
-    return kind >= 0 && kind <= DIBS_EVENT_LOST ? dibs::client::kNames[kind] : "unknown";
+    return kind >= 0 && kind < kEventKinds ? dibs::client::kNames[kind] : "unknown";
 }

@@ -8,7 +8,7 @@
 
 #include "clientlib/admin_connection.hpp"
 #include "clientlib/admin_tables.hpp"
-#include "clientlib/duration.hpp"
+#include "clientlib/clock.hpp"
 #include "clientlib/session.hpp"
 
 namespace dibs::client {

@@ -14,13 +14,7 @@ namespace {
 
 constexpr uint64_t kAmountMax = uint64_t{1} << 53U;
 
-// schemas/admin.fbs: the fields of an Answer, of an Offer, of a Lease.
-namespace AnswerField {
-constexpr size_t kLeases = 9;
-constexpr size_t kOffers = 15;
-constexpr size_t kStamp = 16;
-constexpr size_t kReason = 18;
-}  // namespace AnswerField
+// schemas/admin.fbs: the fields of an Offer, of a Lease.
 namespace OfferField {
 constexpr size_t kPool = 0;
 constexpr size_t kSlot = 1;
@@ -66,58 +60,6 @@ bool read_amount(const char* text, uint64_t* amount) {
     }
     return false;
 }
-
-// One table of an answer, read with care: what is broken reads as absent.
-struct Row {
-    const Heard& heard;
-    size_t table;
-
-    template <typename T>
-    T number(size_t field) const {
-        T value = 0;
-        const size_t at = field_place(heard.bytes, heard.size, table, field);
-        if (at == 0 || !read_at(heard.bytes, heard.size, at, &value)) return 0;
-        return value;
-    }
-    [[nodiscard]] int64_t duration(size_t field) const {
-        const auto ns = number<uint64_t>(field);
-        return ns > static_cast<uint64_t>(INT64_MAX) ? DIBS_FOREVER : static_cast<int64_t>(ns);
-    }
-    template <size_t kRoom>
-    void text(size_t field, char (&out)[kRoom]) const {
-        copy_text(read_text_at(
-                      heard.bytes, heard.size, field_place(heard.bytes, heard.size, table, field)),
-                  out);
-    }
-    [[nodiscard]] AnswerList list(size_t field) const {
-        return read_list(heard.bytes, heard.size, table, field);
-    }
-    // How many resources.
-    uint32_t resources(size_t names_field,
-                       size_t amounts_field,
-                       char (&names)[DIBS_RESOURCES_MAX][DIBS_RESOURCE_NAME_MAX + 1],
-                       uint64_t (&amounts)[DIBS_RESOURCES_MAX]) const {
-        const AnswerList named = list(names_field);
-        const AnswerList counted = list(amounts_field);
-        if (named.count > DIBS_RESOURCES_MAX || counted.count != named.count) return 0;
-        for (uint32_t i = 0; i < named.count; ++i) {
-            copy_text(read_text_at(heard.bytes, heard.size, named.first + i * sizeof(uint32_t)),
-                      names[i]);
-            if (!read_at(
-                    heard.bytes, heard.size, counted.first + i * sizeof(uint64_t), &amounts[i])) {
-                return 0;
-            }
-        }
-        return named.count;
-    }
-    // The table that the reference at `at` means.
-    static bool at(const Heard& heard, size_t at, size_t* table) {
-        uint32_t offset = 0;
-        if (!read_at(heard.bytes, heard.size, at, &offset)) return false;
-        *table = at + offset;
-        return true;
-    }
-};
 
 int read_offers(const Heard& heard, dibs_offer* offers, size_t room, uint64_t* stamp) {
     size_t root = 0;

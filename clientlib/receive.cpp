@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
-#include "clientlib/duration.hpp"
+#include "clientlib/clock.hpp"
 #include "clientlib/pool_set.hpp"
 #include "clientlib/session.hpp"
 #include "shm/histogram.hpp"

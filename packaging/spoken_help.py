@@ -112,4 +112,4 @@ def tool(program):
 
 
 def daemon(program):
-    return parse("dibsd", spoken(program))
+    return parse(os.path.basename(program), spoken(program))

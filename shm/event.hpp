@@ -15,7 +15,8 @@
 namespace dibs::shm {
 
 inline constexpr uint64_t kEventsMagic = 0x53544e4544494244ULL;
-inline constexpr uint32_t kEventVersion = 2;  // 1: a demand had its hits in `round`
+inline constexpr uint32_t kEventVersion =
+    3;  // 2: without types; 1: a demand had its hits in `round`
 inline constexpr uint32_t kEventsOfPacket = 128;
 inline constexpr uint32_t kEventSlots = 16;
 
@@ -43,8 +44,16 @@ enum class EventKind : uint8_t {
     kSessionOpened = 19,
     kSessionEnded = 20,
     kMoreSlots = 21,  // of the event before: more of its slots
+    kLost = 22,       // in no packet: what libdibs says that its head has lost
+    kCreate = 23,     // decisions, too
+    kStop = 24,
+    kLock = 25,  // of entries of dispatched pools, with the next four
+    kUnlock = 26,
+    kStart = 27,
+    kKillProcess = 28,
+    kForget = 29,
 };
-inline constexpr uint8_t kEventKinds = 22;
+inline constexpr uint8_t kEventKinds = 30;
 
 namespace EventFlag {
 inline constexpr uint8_t kFull = 1;       // else another user's: kind, pool, account and time
@@ -88,10 +97,14 @@ struct Event {
     uint64_t holder_claim;
     uint64_t holder_age_ns;
     int64_t cost[kClasses];
-    uint32_t slots[kEventSlots];
+    union {
+        uint32_t slots[kEventSlots];
+        char entry[kNameMax + 1];  // of a dispatched pool; slots_count is 0
+    };
     char pool[kNameMax + 1];  // zero padded, here and below
     char account[kNameMax + 1];
+    char type[kNameMax + 1];  // of the worker that is to be made or stopped
 };
-static_assert(sizeof(Event) == 344);
+static_assert(sizeof(Event) == 408);
 
 }  // namespace dibs::shm

@@ -138,7 +138,27 @@ enum class PoolKind : uint8_t { kCounted = 0, kWorker = 1 };
 enum class PoolOrder : uint8_t { kArrival = 0, kPriority = 1, kAccount = 2 };
 enum class WhenBusy : uint8_t { kWait = 0, kReject = 1, kCold = 2 };
 enum class ExpiryMode : uint8_t { kCooperative = 0, kStrict = 1, kLazy = 2 };
-enum class Behaviour : uint8_t { kRun = 0, kDrain = 1 };
+enum class Behaviour : uint8_t { kRun = 0, kHold = 1, kDrain = 2 };
+// An entry of the queue of a dispatched pool, as somebody else keeps it.
+//
+//   (free) ── reported ──► queued ── lock ──► locked ── reported ──► running, complete
+//      ▲                     ▲                  │
+//      │                     └───── unlock ─────┘   any but complete ── cancel ──► cancelled
+//      └── forgotten, or no more in the queue (absent, as long as a process of it is known)
+enum class EntryState : uint8_t {
+    kFree = 0,
+    kAbsent = 1,  // not in the queue; a process of it is or was there
+    kQueued = 2,
+    kLocked = 3,
+    kRunning = 4,
+    kComplete = 5,
+    kCancelled = 6,
+};
+// What the scheduler has asked for, of an entry, and nobody has ended yet.
+enum class EntryOp : uint8_t { kNone = 0, kLock = 1, kUnlock = 2, kKill = 3 };
+// Of a dispatched pool: its queue was never read; locks of an earlier scheduler are being mended;
+// it serves.
+enum class DispatchPhase : uint8_t { kReading = 0, kStale = 1, kServing = 2 };
 // What has become of the order that a slot is or was; kNone: its worker came by itself.
 enum class OrderState : uint8_t { kNone = 0, kAsked = 1, kCreated = 2, kAnnounced = 3 };
 
@@ -185,19 +205,20 @@ struct alignas(64) SlotRow {
     uint32_t parts_max;          // at a time
     uint32_t type;               // of its worker: row, or kNoRow; elastic pools only
     OrderState order;
-    uint8_t stop_told;  // role of the provisioner that was told to stop its worker; 0: none
-    uint8_t reserved0[2];
-    uint32_t order_uid;  // of the provisioner that was asked
-    uint8_t reserved3[4];
-    Behaviour behaviour;  // kRun; kDrain: an administrator has drained it
+    uint8_t stop_told;  // role of the provisioner that was told to make or stop it; 0: none
+    uint8_t broken;     // 1: its probes have failed for too long; dispatched pools only
+    uint8_t reserved0;
+    uint32_t order_uid;   // of the provisioner that was asked
+    uint32_t entry;       // whose process is alive on it: row, or kNoRow; dispatched pools only
+    Behaviour behaviour;  // kHold, kDrain: by an administrator, or about to be stopped
     uint8_t reserved1[3];
     // line 2: the outside's view
     uint64_t idle_since_ns;
-    uint64_t busy_since_ns;
+    uint64_t probe_ns;      // when its last good probe began; 0: none. Dispatched pools only
     uint64_t confirmed_ns;  // event time of the last report
     uint64_t modified_ns;   // when a report last changed it
     uint64_t announced_ns;
-    uint64_t boot_until_ns;   // ordered: at it the order has failed; kNever: it waits for ever
+    uint64_t boot_until_ns;   // its start has failed; kNever: not by time, or it has been idle
     uint8_t order_token[16];  // ordered: what its worker hands back
     // line 3
     uint8_t name_size;
@@ -486,7 +507,8 @@ struct alignas(64) TypeRow {
     uint64_t capacity_until_ns;  // none is made before it: at capacity
     uint32_t tag;                // its provisioner's own number of it
     uint8_t role;                // how often a session has come to provide it: from 1, modulo 255
-    uint8_t reserved0[3];
+    uint8_t reserved0;
+    uint16_t label_set;  // what its workers have, plus 1; 0: no label that is known before
     // line 1
     uint8_t name_size;
     char name[63];
@@ -500,18 +522,19 @@ static_assert(sizeof(TypeRow) == 192);
 
 namespace TypeFlag {
 inline constexpr uint8_t kPreemptible = 1;
+inline constexpr uint8_t kGoing = 2;  // none is made; deleted, it goes with its last worker
 }  // namespace TypeFlag
 
 // Beside the pool row of the same number: an elastic pool, unless workers_max is 0.
 struct alignas(64) ElasticRow {
     // line 0: state
     RowHead head;
-    uint32_t limit;                // M: units that may run or be locked
-    uint32_t within_quota;         // Q: workers that were there at quota; 0: quota was not met yet
-    uint32_t quota_below;          // at quota until there are fewer workers than that; 0: not so
-    uint32_t ordered;              // slots in that state
-    uint64_t overload_ns;          // when its provisioner was last overloaded; kNever: it was not
-    uint64_t quota_until_ns;       // at quota before it
+    uint32_t limit;         // M: units that may run or be locked
+    uint32_t within_quota;  // Q: workers that were there at quota; 0: quota was not met yet
+    uint32_t quota_below;   // at quota with so many workers or more, before quota_until_ns
+    uint32_t ordered;       // slots in that state
+    uint64_t overload_ns;   // when its provisioner was last overloaded; kNever: it was not
+    uint64_t quota_until_ns;
     uint64_t everything_until_ns;  // all its types are at capacity before it
     // line 1
     uint64_t throttle_until_ns;  // no worker is made before it
@@ -528,18 +551,62 @@ struct alignas(64) ElasticRow {
     // line 2
     uint32_t creates_max;  // orders without an answer at a time; 0: any number
     uint8_t overloaded;    // 1: overload_ns is news to the limit
-    uint8_t reserved0[3];
-    uint32_t headroom_told;  // with its demand
-    uint8_t reserved1[4];
-    uint64_t gather_ns;        // configuration, where its slots have resources
+    uint8_t dispatch;      // 1: its claims are entries, its workers are known by reports
+    DispatchPhase phase;   // of a dispatched pool, as all that follows
+    uint8_t reserved0;
+    uint32_t supervisor_permille;    // of the limit: supervisors at most; 0: no limit
+    uint32_t attempts_max;           // locks, before the unlock that cancels; 0: no limit
+    uint32_t price_factor_permille;  // of the cheapest type's cost: the dearest; 0: any
+    uint32_t headroom_told;          // with its demand
+    uint64_t entry_next;             // the next entry's number
+    uint64_t queue_read_ns;          // when the last reading of its queue began; 0: none
+    uint64_t stale_until_ns;         // in that phase: it ends then at the latest
+    uint64_t stale_lock_timeout_ns;  // configuration
+    uint64_t probe_timeout_ns;
+    // line 3: where its slots have resources
+    uint64_t gather_ns;        // configuration
     uint64_t gather_until_ns;  // nothing is ordered for claims before it
     uint64_t gathered;         // the newest claim that has been seen to wait
-    uint8_t reserved2[24];
-    // line 3: configuration, where its slots have resources
-    uint64_t create_min[kResourcesMax];  // no worker is ordered that is smaller
-    uint8_t reserved3[16];
+    uint8_t reserved1[40];
+    // line 4
+    uint64_t create_min[kResourcesMax];  // configuration: no worker is ordered that is smaller
+    uint8_t reserved2[16];
 };
-static_assert(sizeof(ElasticRow) == 256);
+static_assert(sizeof(ElasticRow) == 320);
+
+// An entry of a dispatched pool's queue, and what is known of its process.
+struct alignas(64) EntryRow {
+    // line 0
+    RowHead head;
+    EntryState state;
+    EntryOp op;
+    uint8_t flags;  // EntryFlag
+    uint8_t reserved0;
+    uint16_t pool;
+    uint8_t reserved1[2];
+    int32_t priority;     // higher first, below 1 = held
+    uint32_t lock_count;  // locks that have succeeded
+    uint64_t types;       // that suit it, a bit for each type's row; all ones: any
+    uint64_t number;      // order in which the pool's entries were first seen
+    uint64_t exited_ns;   // of its process; kNever: alive
+    uint32_t worker;      // of its live process: slot row, or kNoRow
+    uint8_t reserved2[4];
+    // line 1
+    uint8_t name_size;
+    char name[63];
+    // line 2
+    uint64_t event_ns;    // of the last report of it
+    uint64_t changed_ns;  // when its queue state was last changed here; kNever: it was not
+    uint8_t reserved3[48];
+};
+static_assert(sizeof(EntryRow) == 192);
+
+namespace EntryFlag {
+inline constexpr uint8_t kSupervisor = 1;
+inline constexpr uint8_t kProcess = 2;   // a process of it is known: alive, or exited
+inline constexpr uint8_t kStarting = 4;  // alive because it was told to start: nobody has said so
+inline constexpr uint8_t kHopeless = 8;  // its last kill has failed
+}  // namespace EntryFlag
 
 // An account: it pays for claims. Money in micro-units: one slot costs one per microsecond.
 struct alignas(64) AccountRow {
@@ -679,6 +746,7 @@ enum class Table : uint32_t {
     kClaimVectors,
     kTypes,
     kElastics,
+    kEntries,
     kArena,
     kLogOffsets,
     kLogImages,
@@ -698,9 +766,10 @@ struct alignas(64) StateHead {
     uint64_t clean;         // 1 after an orderly stop
     uint64_t clock_offset;  // broker time − CLOCK_MONOTONIC, modulo 2^64; 0: not said
     LogHead log;
-    TablePlace table[16];  // by Table
+    TablePlace table[17];  // by Table
+    uint8_t reserved0[48];
 };
-static_assert(sizeof(StateHead) == 384);
+static_assert(sizeof(StateHead) == 448);
 inline constexpr uint64_t kStateMagic = 0x4554415453424944ULL;  // "DIBSTATE"
 
 // ------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ struct AdminJob {
     bool stops = false;           // the broker ends with this turn; its answer is that end
     bool pulls = false;           // its answer waits until the turn has decided
     uint64_t pull = 0;            // which one it is of those that the turn has been asked for
-    bool waits = false;           // for offers: its answer waits until there are others
+    bool waits = false;           // for offers or orders: its answer waits until there are others
     uint64_t waits_until_ns = 0;  // broker time
     uint64_t seen_stamp = 0;      // of the offers that it has looked at
     // Its conversation has ended, and nobody waits. By std::atomic_ref; writer: the control thread;

@@ -35,9 +35,12 @@ bool verified(std::span<const uint8_t> packet) {
     return verifier.VerifyBuffer<admin::Request>(nullptr);
 }
 
-// Of a verified request: what alone may be long.
+// Of a verified request: what alone may be long, and come in slices.
 bool is_load(const uint8_t* packet, bool is_admin) {
-    return is_admin && flatbuffers::GetRoot<admin::Request>(packet)->ask() == admin::Ask::load;
+    const auto* request = flatbuffers::GetRoot<admin::Request>(packet);
+    const bool is_queue =
+        request->ask() == admin::Ask::report && request->report() == admin::ReportKind::queue;
+    return is_admin && (is_queue || request->ask() == admin::Ask::load);
 }
 
 bool send_answer(int socket, const admin::AnswerT& answer) {
@@ -192,6 +195,13 @@ bool Conversations::take(uint64_t number,
     if (asked->ask() == admin::Ask::dump) return dump(number, conversation, asked->cursor());
     if (asked->ask() == admin::Ask::record) return record(number, conversation, asked->cursor());
     if (asked->ask() == admin::Ask::load) return load(number, conversation, *asked);
+    if (asked->more() && is_load(packet.data(), conversation.is_admin)) {
+        if (asked->names() != nullptr) {
+            for (const auto* name : *asked->names())
+                conversation.names.push_back(name->str());
+        }
+        return send_answer(conversation.socket.get(), admin::AnswerT());
+    }
     if (asked->ask() == admin::Ask::events) return subscribe(number, conversation);
     if (asked->ask() >= admin::Ask::stop && asked->ask() <= admin::Ask::upgrade) {
         return order(number, conversation, *asked);
@@ -209,6 +219,9 @@ bool Conversations::ask_turn(uint64_t number,
     job->is_admin = conversation.is_admin;
     job->answer = std::move(answer);
     asked.UnPackTo(&job->request);
+    std::vector<std::string>& names = job->request.names;
+    names.insert(names.begin(), conversation.names.begin(), conversation.names.end());
+    conversation.names.clear();
     Request request;
     request.kind = Request::Kind::kAdmin;
     request.job = job.get();

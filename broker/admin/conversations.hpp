@@ -39,7 +39,7 @@ class Conversations {
     static constexpr size_t kMostOfOneUser = 16;  // administrators: all
     static constexpr uint64_t kSilenceNs = 10'000'000'000;
     static constexpr size_t kRequestSize = 1024;       // bytes of one request, at most
-    static constexpr size_t kLoadRequestSize = 65536;  // of an administrator's load
+    static constexpr size_t kLoadRequestSize = 65536;  // of an administrator's load, or queue
     static constexpr size_t kSliceSize = 65536;        // of a dump, in one answer
 
     Conversations(Exchange& exchange, uint64_t now_ns);
@@ -90,6 +90,7 @@ class Conversations {
         AdminJob* job = nullptr;                    // that the turn has of it
         std::vector<uint8_t> dump = {};             // of which it reads slices
         std::vector<uint8_t> load = {};             // slices that have come
+        std::vector<std::string> names = {};        // of a queue, likewise
         std::optional<Subscriber> subscriber = {};  // it has asked for events: nothing else comes
         std::optional<Recorder> recorder = {};      // it has its snapshot, and gets what follows
     };

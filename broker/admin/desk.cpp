@@ -79,7 +79,12 @@ void Desk::serve(AdminJob& job) {
         case Ask::delete_account:
             return delete_account(job);
         case Ask::report:
-            return report(job);
+            return job.request.report < admin::ReportKind::entry ? report(job)
+                                                                 : report_dispatched(job);
+        case Ask::entries:
+            return entries(job);
+        case Ask::orders:
+            return orders(job);
         case Ask::pull:
             return pull(job);
         case Ask::stop_unused:
@@ -251,6 +256,20 @@ void Desk::types(AdminJob& job) const {
         const shm::TypeRow& type = core::Look::type(core_, row);
         if (type.state == 0 || is_other(type.pool)) return 0U;
         job.answer.types.push_back(type_row(job, row));
+        return 1U;
+    });
+}
+
+void Desk::entries(AdminJob& job) const {
+    uint32_t pool = shm::kNoRow;
+    if (!job.is_admin) job.answer.code = Code::denied;
+    if (!job.is_admin || !pool_of(job, &pool)) return;
+    if (pool != shm::kNoRow && !dispatches(job, &pool)) return;
+    page(job, entries_max(), [&](uint32_t row) {
+        const shm::EntryRow& entry = core::Look::entry(core_, row);
+        if (entry.state == shm::EntryState::kFree) return 0U;
+        if (pool != shm::kNoRow && entry.pool != pool) return 0U;
+        job.answer.entries.push_back(entry_row(row));
         return 1U;
     });
 }

@@ -39,7 +39,7 @@ class Desk {
     }
 
     void serve(AdminJob& job);
-    // Of a job that waits for offers: true if its answer is there.
+    // Of a job that waits for offers or orders: true if its answer is there.
     [[nodiscard]] bool look_again(AdminJob& job) const;
     // Leases that have ended can be inspected for so long; 0 = not at all.
     void set_ended_leases_for(core::TimeNs for_ns);
@@ -97,6 +97,21 @@ class Desk {
     [[nodiscard]] std::string being_killed(uint32_t lease) const;
     [[nodiscard]] std::vector<std::string> to_provision(uint64_t number,
                                                         std::string_view labels) const;
+
+    // desk_dispatch.cpp
+    [[nodiscard]] bool dispatches(AdminJob& job, uint32_t* pool) const;
+    void report_dispatched(AdminJob& job);
+    void set_behaviour(AdminJob& job, uint32_t pool);
+    void take_refusal(AdminJob& job, uint32_t pool, size_t first) const;
+    [[nodiscard]] std::string sentence_on(const admin::RequestT& request,
+                                          uint32_t pool,
+                                          shm::Reason reason) const;
+    void entries(AdminJob& job) const;
+    [[nodiscard]] uint32_t entries_max() const;
+    [[nodiscard]] std::unique_ptr<admin::EntryT> entry_row(uint32_t row) const;
+    void orders(AdminJob& job) const;
+    [[nodiscard]] std::unique_ptr<admin::OrderT> order_row(uint32_t row) const;
+    [[nodiscard]] bool look_for_orders(AdminJob& job) const;
 
     // desk_offers.cpp
     void offers(AdminJob& job) const;

@@ -121,6 +121,7 @@ void Desk::offers(AdminJob& job) const {
 
 bool Desk::look_again(AdminJob& job) const {
     if (std::atomic_ref(job.is_abandoned).load(std::memory_order_relaxed)) return true;
+    if (job.request.ask == admin::Ask::orders) return look_for_orders(job);
     const bool is_there =
         sets_.has(job.request.pool) || core_.find_pool(job.request.pool) != shm::kNoRow;
     const bool stays =

@@ -77,7 +77,8 @@ void Desk::refuse(AdminJob& job, shm::Reason reason) {
 // Its slot stands for it: a slot of workers that no session has announced.
 uint32_t Desk::reported_worker(AdminJob& job, uint32_t row) const {
     const shm::SlotRow& slot = core_.slot(row);
-    if (slot.state == shm::SlotState::kFree || slot.session != shm::kNoRow) return 0;
+    if (slot.state == shm::SlotState::kFree || slot.state == shm::SlotState::kOrdered) return 0;
+    if (slot.session != shm::kNoRow) return 0;
     if (core_.pool(slot.pool).kind == shm::PoolKind::kCounted) return 0;
     auto told = std::make_unique<admin::ClientT>();
     told->age_ns = age(slot.confirmed_ns);

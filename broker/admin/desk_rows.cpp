@@ -150,7 +150,9 @@ std::unique_ptr<admin::SlotT> Desk::slot_row(const AdminJob& job, uint32_t row) 
     const bool parked =
         slot.state == shm::SlotState::kLeased && is_parked(core_.lease(slot.holder));
     told->state = parked ? "parked" : word(slot.state);
+    if (slot.entry != shm::kNoRow) told->state = "running";
     told->drained = slot.behaviour == shm::Behaviour::kDrain;
+    told->held = slot.behaviour == shm::Behaviour::kHold;
     for (const core::Resource& resource : core_.resources(slot.pool, row)) {
         told->resources.push_back(resource.name);
         told->amounts.push_back(resource.amount);
@@ -293,7 +295,9 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
     told->ordered = why.ordered;
     told->limit = why.limit;
     told->pause_ns = why.pause_ns;
-    if (why.obstacle == core::WaitReason::kNoProvisioner) told->type = why.type;
+    const bool pauses = why.obstacle == core::WaitReason::kPausing;
+    if (pauses) told->pause = static_cast<uint8_t>(why.pause);
+    if (pauses || why.obstacle == core::WaitReason::kNoProvisioner) told->type = why.type;
     const bool held = why.holder != shm::kNoRow;
     uint64_t number = 0;
     uint64_t holder_age = 0;

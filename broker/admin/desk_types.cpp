@@ -25,7 +25,7 @@ std::unique_ptr<admin::ElasticT> Desk::elastic_row(uint32_t pool) const {
     told->limit = row.limit;
     told->at_quota = has.at_quota;
     told->quota_ns = left(row.quota_until_ns);
-    told->quota_below = row.quota_below;
+    told->quota_below = told->quota_ns != 0 ? row.quota_below : 0;
     told->headroom = has.headroom;
     return told;
 }
@@ -40,6 +40,7 @@ std::unique_ptr<admin::TypeT> Desk::type_row(const AdminJob& job, uint32_t row) 
     told->capacity_ns =
         left(std::max(type.capacity_until_ns, Look::elastic(core_, type.pool).everything_until_ns));
     told->failed_ns = left(type.failed_until_ns);
+    told->going = (type.flags & shm::TypeFlag::kGoing) != 0;
     told->provided = type.session != shm::kNoRow;
     if (!told->provided) return told;
     told->account = account_of(type.session);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "broker/core/decision_fields.hpp"
+#include "broker/core/look.hpp"
 
 namespace dibs {
 
@@ -18,6 +19,18 @@ using core::Form;
 
 static_assert(static_cast<uint8_t>(DecisionKind::kPulled) ==
               static_cast<uint8_t>(shm::EventKind::kPulled));
+
+// Kinds of decisions and of events are in the same order, with those of sessions in between.
+shm::EventKind kind_of(DecisionKind kind) {
+    if (kind <= DecisionKind::kPulled) return static_cast<shm::EventKind>(kind);
+    return static_cast<shm::EventKind>(static_cast<uint8_t>(shm::EventKind::kCreate) +
+                                       static_cast<uint8_t>(kind) -
+                                       static_cast<uint8_t>(DecisionKind::kCreate));
+}
+static_assert(static_cast<uint8_t>(DecisionKind::kForget) -
+                  static_cast<uint8_t>(DecisionKind::kCreate) ==
+              static_cast<uint8_t>(shm::EventKind::kForget) -
+                  static_cast<uint8_t>(shm::EventKind::kCreate));
 
 void set_name(char (&to)[shm::kNameMax + 1], std::string_view name) {
     name.copy(to, shm::kNameMax);
@@ -55,8 +68,9 @@ void Events::name_session(const core::Core& core, uint32_t row, shm::Event* even
 
 void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
     for (const Decision& decision : core.decisions()) {
-        if (decision.kind > DecisionKind::kPulled) continue;  // to a provisioner: none is told yet
-        shm::Event& event = add(core, static_cast<shm::EventKind>(decision.kind));
+        const shm::EventKind kind = kind_of(decision.kind);
+        const bool is_order = kind == shm::EventKind::kCreate || kind == shm::EventKind::kStop;
+        shm::Event& event = add(core, kind);
         event.outcome = decision.outcome;
         event.reason = decision.reason;
         event.units = decision.units;
@@ -75,6 +89,10 @@ void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
         if (decision.session != shm::kNoRow) name_session(core, decision.session, &event);
         const bool refunds = decision.kind == DecisionKind::kRefund;
         if (refunds || lists(decision.kind, Form::kSlot)) event.slot = decision.slot_number;
+        if (is_order) {
+            const shm::TypeRow& type = core::Look::type(core, decision.type);
+            set_name(event.type, {type.name, type.name_size});
+        }
         if (decision.pool != shm::kNoRow && decision.pool < core.pools()) {
             set_name(event.pool,
                      {core.pool(decision.pool).name, core.pool(decision.pool).name_size});
@@ -89,6 +107,7 @@ void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
             const auto cost = core.decided_amounts(decision);
             std::copy(cost.begin(), cost.end(), event.cost);
         }
+        decision.entry.copy(event.entry, shm::kNameMax);
         if (lists(decision.kind, Form::kSlots)) add_slots(core, decision);
     }
     name_releasers(jobs);

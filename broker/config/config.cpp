@@ -152,8 +152,8 @@ std::vector<std::string> fixed_differences(const Config& before, const Config& a
     const core::Limits& b = after.limits;
     if (a.pools != b.pools || a.sessions != b.sessions || a.slots != b.slots ||
         a.claims != b.claims || a.leases != b.leases || a.arena_blocks != b.arena_blocks ||
-        a.accounts != b.accounts || a.label_sets != b.label_sets || a.log_images != b.log_images ||
-        a.log_stores != b.log_stores) {
+        a.accounts != b.accounts || a.label_sets != b.label_sets || a.entries != b.entries ||
+        a.log_images != b.log_images || a.log_stores != b.log_stores) {
         fixed.emplace_back("limits are fixed until the next start");
     }
     const bool other_socket = !after.socket.empty() && after.socket != before.socket;

@@ -14,7 +14,7 @@
 //
 //   [limits]                            # rows to preallocate
 //   pools = 64; sessions = 1024; slots = 4096; claims = 65536; leases = 16384; arena = "4MiB"
-//   accounts = 1024; label_sets = 512; log_images = 4096; log_stores = 1024
+//   accounts = 1024; label_sets = 512; entries = 512; log_images = 4096; log_stores = 1024
 //
 //   [[pool]]
 //   name = "gpu"; kind = "counted"; slots = 2
@@ -29,6 +29,9 @@
 //
 //   [[pool]]                            # elastic: a provisioner makes and stops its workers
 //   name = "py"; kind = "worker"; workers_max = 8; spare = 1; idle_timeout = "60s"
+//
+//   [[pool]]                            # its claims and workers are known by reports alone
+//   name = "far"; kind = "worker"; workers_max = 8; dispatch = true; supervisors = 0.5
 //
 //   [[type]]                            # without one: a type of the pool's name
 //   name = "small"; pool = "py"; cost = 10
@@ -107,8 +110,9 @@ struct TypeSettings {
     std::string pool;
     uint32_t cost = 1;  // the cheapest is made first
     bool preemptible = false;
-    std::string provider_type;  // empty: one of its own
-    std::string quota_group;    // empty: none
+    std::string provider_type;        // empty: one of its own
+    std::string quota_group;          // empty: none
+    std::vector<std::string> labels;  // of its workers, in a pool ordered by account
 };
 
 struct Config {

@@ -2,8 +2,8 @@
 //
 // Each read names its key, so that in the end the section knows which keys exist and can suggest
 // the one that an unknown key was probably meant to be. In a file with lines that are not TOML each
-// such line is reported, and the mistakes in the other lines too. Included by config_text.cpp
-// alone: TOML is slow to compile.
+// such line is reported, and the mistakes in the other lines too. Included by three
+// sources alone: TOML is slow to compile.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

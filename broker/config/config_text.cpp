@@ -1,6 +1,6 @@
 // broker/config/config_text.cpp -- parses the configuration file and reports every mistake in it.
 //
-// TOML is known to this folder alone.
+// TOML is known to this folder and broker/ctl/runner/command_file.cpp alone.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/config/config.hpp"
 
@@ -53,6 +53,8 @@ void read_counted(Section& section, PoolSettings& pool, Mistakes& mistakes) {
     }
     for (const char* key : kElasticKeys)
         section.forbid(key, "only a worker pool has it; this one is counted");
+    for (const char* key : kDispatchKeys)
+        section.forbid(key, "only a worker pool has it; this one is counted");
     section.forbid("answer_max", "nobody answers behind a counted pool");
     section.forbid("park",
                    "a counted pool needs it not: its quantum says whether leases are parked");
@@ -77,7 +79,7 @@ void read_worker_keys(Section& section, PoolSettings& pool) {
 
 void read_worker(Section& section, PoolSettings& pool, Mistakes& mistakes) {
     read_worker_keys(section, pool);
-    read_elastic(section, pool.values, kManyRows);
+    read_elastic(section, pool.values, kManyRows, mistakes);
     read_resources(section, pool, mistakes);
     read_create_min(section, pool, mistakes);
     if (section.has("resources") && pool.values.expiry == shm::ExpiryMode::kLazy) {
@@ -103,7 +105,7 @@ void check_either(Section& section, PoolSettings& pool, Mistakes& mistakes) {
     read_slot_attributes(section, pool, mistakes);
     values.slots = 0;  // they are compared with no limit
     read_worker_keys(section, pool);
-    read_elastic(section, values, kManyRows);
+    read_elastic(section, values, kManyRows, mistakes);
 }
 
 PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
@@ -173,6 +175,7 @@ void read_limits(Section& top, Config& config, Mistakes& mistakes) {
     section.count("leases", limits.leases, 1, kManyRows);
     section.count("accounts", limits.accounts, 1, kManyRows);
     section.count("label_sets", limits.label_sets, 1, core::kLabelSetsMax);
+    section.count("entries", limits.entries, 1, 65536);
     uint64_t arena = uint64_t{limits.arena_blocks} * sizeof(shm::ArenaBlock);
     section.size("arena", arena, sizeof(shm::ArenaBlock), 4ULL << 30);
     limits.arena_blocks = static_cast<uint32_t>(arena / sizeof(shm::ArenaBlock));

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "broker/config/config.hpp"
+#include "broker/config/config_account.hpp"
 #include "broker/config/config_section.hpp"
 #include "shm/pool_name.hpp"
 
@@ -28,17 +29,59 @@ inline constexpr const char* kElasticKeys[] = {"workers_max",
                                                "quota_retry",
                                                "capacity_retry",
                                                "overload_quiet",
+                                               "price_factor",
+                                               "dispatch",
                                                "gather",
                                                "create_min"};
 
+// "1.5": types are made that cost one and a half times what the cheapest does at most.
+inline void read_price_factor(Section& section, uint32_t& permille, Mistakes& mistakes) {
+    const toml::node* node = section.find("price_factor");
+    if (node == nullptr) return;
+    const auto micros = read_money(*node, "price_factor", 1, 1'000'000, mistakes);
+    if (!micros) return;
+    permille = static_cast<uint32_t>(*micros / 1000);
+    if (*micros % 1000 != 0) section.mistake("price_factor", "must have at most three decimals");
+}
+
+inline constexpr const char* kDispatchKeys[] = {
+    "supervisors", "attempts_max", "stale_lock_timeout", "probe_timeout"};
+
+// What a pool says whose claims and workers are known by reports alone.
+inline void read_dispatch(Section& section, core::PoolConfig& values, Mistakes& mistakes) {
+    const uint64_t year = 365 * kBootTimeoutMaxNs;
+    section.flag("dispatch", values.dispatch);
+    if (!values.dispatch) {
+        for (const char* key : kDispatchKeys)
+            section.forbid(key, "only a pool with dispatch = true has it");
+        return;
+    }
+    if (const toml::node* node = section.find("supervisors")) {
+        const auto micros = read_money(*node, "supervisors", 0, 1, mistakes);
+        if (micros && *micros % 1000 != 0) {
+            section.mistake("supervisors", "must have at most three decimals");
+        }
+        values.supervisor_permille = static_cast<uint32_t>(micros.value_or(0) / 1000);
+    }
+    section.count("attempts_max", values.attempts_max, 0, 1'000'000);
+    section.duration("stale_lock_timeout", values.stale_lock_timeout_ns, 0, year);
+    section.duration("probe_timeout", values.probe_timeout_ns, 1'000'000, year);
+}
+
 // What a worker pool says of its size. Without workers_max it has what its workers announce.
-inline void read_elastic(Section& section, core::PoolConfig& values, uint32_t most) {
+inline void read_elastic(Section& section,
+                         core::PoolConfig& values,
+                         uint32_t most,
+                         Mistakes& mistakes) {
     section.count("workers_max", values.workers_max, 1, most);
     if (!section.has("workers_max")) {
         for (const char* key : kElasticKeys)
             section.forbid(key, "only an elastic pool has it, which says workers_max");
+        for (const char* key : kDispatchKeys)
+            section.forbid(key, "only a pool with dispatch = true has it");
         return;
     }
+    read_dispatch(section, values, mistakes);
     section.count("workers_min", values.workers_min, 0, values.workers_max);
     section.count("spare", values.spare, 0, values.workers_max);
     section.count("quota_estimate", values.quota_estimate, 1, values.workers_max);
@@ -52,16 +95,36 @@ inline void read_elastic(Section& section, core::PoolConfig& values, uint32_t mo
     section.duration("quota_retry", values.quota_error_ns, 1'000'000, year);
     section.duration("capacity_retry", values.capacity_error_ns, 1'000'000, year);
     section.duration("overload_quiet", values.quiet_ns, 1'000'000, year);
+    read_price_factor(section, values.price_factor_permille, mistakes);
     if (!section.has("order")) values.order = shm::PoolOrder::kPriority;
-    if (values.order != shm::PoolOrder::kPriority) {
+    if (values.order == shm::PoolOrder::kArrival) {
         section.mistake("order",
-                        "an elastic pool is ordered by priority, in which claims that bring none "
-                        "are served as they come");
+                        "an elastic pool is ordered by account, or by priority, in which claims "
+                        "that bring none are served as they come");
     }
     if (values.park) section.mistake("park", "no lease of an elastic pool is parked");
     section.duration("gather", values.gather_ns, 0, 60'000'000'000);
     for (const char* key : {"gather", "create_min"}) {
         if (!section.has("resources")) section.forbid(key, "only a pool with resources has it");
+    }
+}
+
+// What each worker of a type of a pool ordered by account has.
+inline void read_type_labels(Section& section, TypeSettings& type) {
+    const toml::node* node = section.find("labels");
+    if (node == nullptr) return;
+    const toml::array* array = node->as_array();
+    bool good = array != nullptr && array->size() <= shm::kLabelsMax;
+    for (size_t i = 0; good && i < array->size(); ++i) {
+        const auto label = (*array)[i].value_exact<std::string>();
+        good = label && !label->empty() && label->size() <= shm::kNameMax &&
+               label->find('\0') == std::string::npos;
+        if (good) type.labels.push_back(*label);
+    }
+    if (!good) {
+        section.mistake("labels",
+                        "write an array of at most 32 labels, of 1 to 63 bytes each, such as "
+                        "[\"gpu\"]");
     }
 }
 
@@ -82,6 +145,7 @@ inline void read_type(Section& section, Config& config, Mistakes& mistakes) {
         section.text(key, *text);
         if (text->size() > shm::kTypeWordMax) section.mistake(key, "at most 31 bytes");
     }
+    read_type_labels(section, type);
     section.finish();
     const auto pool = std::find_if(config.pools.begin(), config.pools.end(), [&](const auto& it) {
         return it.name == type.pool;
@@ -93,6 +157,11 @@ inline void read_type(Section& section, Config& config, Mistakes& mistakes) {
     } else if (pool->values.workers_max == 0) {
         section.mistake("pool",
                         in_quotes(type.pool) + " is not elastic: its [[pool]] has no workers_max");
+    } else if (!type.labels.empty() && pool->values.order != shm::PoolOrder::kAccount) {
+        section.mistake("labels",
+                        in_quotes(type.pool) +
+                            " is not ordered by account: any of its workers "
+                            "serves any claim");
     }
     const bool again = std::any_of(config.types.begin(), config.types.end(), [&](const auto& it) {
         return it.name == type.name && it.pool == type.pool;

@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <variant>
 
+#include "broker/core/dispatch_command.hpp"
 #include "broker/core/ids.hpp"
 #include "broker/core/settings.hpp"
 #include "broker/core/worker_command.hpp"
@@ -199,37 +199,5 @@ struct Drain {
     // leases end, too. kNever = whatever there is.
     TimeNs if_idle_for_ns = shm::kNever;
 };
-
-// Every command. Their fields are listed in command_fields.hpp, and both in the same order in
-// schemas/journal.fbs.
-using CommandRef = std::variant<const PoolConfig*,
-                                const DeletePool*,
-                                const AccountConfig*,
-                                const DeleteAccount*,
-                                const ResetBalance*,
-                                const SessionOpen*,
-                                const SessionDeath*,
-                                const Claim*,
-                                const PledgedClaim*,
-                                const Cancel*,
-                                const Release*,
-                                const Keepalive*,
-                                const Adopt*,
-                                const KillFailed*,
-                                const Announce*,
-                                const WorkerWord*,
-                                const Drain*,
-                                const Steer*,
-                                const Harvest*,
-                                const Report*,
-                                const Pull*,
-                                const Unassign*,
-                                const UpdateClaim*,
-                                const Touch*,
-                                const HolderDied*,
-                                const TypeConfig*,
-                                const DeleteType*,
-                                const Provide*,
-                                const Provisioned*>;
 
 }  // namespace dibs::core

@@ -6,7 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "broker/core/command.hpp"
+#include "broker/core/command_ref.hpp"
 
 namespace dibs::core {
 
@@ -59,6 +59,12 @@ void each_field(Of<PoolConfig>, const auto& visit) {
     visit("capacity_error_ns", &PoolConfig::capacity_error_ns);
     visit("idle_timeout_ns", &PoolConfig::idle_timeout_ns);
     visit("boot_timeout_ns", &PoolConfig::boot_timeout_ns);
+    visit("price_factor_permille", &PoolConfig::price_factor_permille);
+    visit("dispatch", &PoolConfig::dispatch);
+    visit("supervisor_permille", &PoolConfig::supervisor_permille);
+    visit("attempts_max", &PoolConfig::attempts_max);
+    visit("stale_lock_timeout_ns", &PoolConfig::stale_lock_timeout_ns);
+    visit("probe_timeout_ns", &PoolConfig::probe_timeout_ns);
     visit("gather_ns", &PoolConfig::gather_ns);
     visit("create_min", &PoolConfig::create_min);
 }
@@ -308,6 +314,7 @@ void each_field(Of<TypeConfig>, const auto& visit) {
     visit("provider_type", &TypeConfig::provider_type);
     visit("preemptible", &TypeConfig::preemptible);
     visit("quota_group", &TypeConfig::quota_group);
+    visit("labels", &TypeConfig::labels);
 }
 
 void each_field(Of<DeleteType>, const auto& visit) {
@@ -331,6 +338,76 @@ void each_field(Of<Provisioned>, const auto& visit) {
     visit("scope", &Provisioned::scope);
     visit("quota_group", &Provisioned::quota_group);
     visit("user_data", &Provisioned::user_data);
+}
+
+void each_field(Of<EntryReport>, const auto& visit) {
+    visit("pool", &EntryReport::pool);
+    visit("claim", &EntryReport::claim);
+    visit("state_given", &EntryReport::state_given);
+    visit("state", &EntryReport::state);
+    visit("priority_given", &EntryReport::priority_given);
+    visit("priority", &EntryReport::priority);
+    visit("supervisor_given", &EntryReport::supervisor_given);
+    visit("supervisor", &EntryReport::supervisor);
+    visit("types_given", &EntryReport::types_given);
+    visit("types", &EntryReport::types);
+    visit("event_ns", &EntryReport::event_ns);
+    visit("user_data", &EntryReport::user_data);
+}
+
+void each_field(Of<QueueRead>, const auto& visit) {
+    visit("pool", &QueueRead::pool);
+    visit("started_ns", &QueueRead::started_ns);
+    visit("claims", &QueueRead::claims);
+    visit("failed", &QueueRead::failed);
+    visit("user_data", &QueueRead::user_data);
+}
+
+void each_field(Of<QueueOperation>, const auto& visit) {
+    visit("pool", &QueueOperation::pool);
+    visit("claim", &QueueOperation::claim);
+    visit("word", &QueueOperation::word);
+    visit("user_data", &QueueOperation::user_data);
+}
+
+void each_field(Of<OperationDone>, const auto& visit) {
+    visit("pool", &OperationDone::pool);
+    visit("claim", &OperationDone::claim);
+    visit("ok", &OperationDone::ok);
+    visit("error", &OperationDone::error);
+    visit("user_data", &OperationDone::user_data);
+}
+
+void each_field(Of<WorkerReport>, const auto& visit) {
+    visit("pool", &WorkerReport::pool);
+    visit("worker", &WorkerReport::worker);
+    visit("type", &WorkerReport::type);
+    visit("state", &WorkerReport::state);
+    visit("event_ns", &WorkerReport::event_ns);
+    visit("user_data", &WorkerReport::user_data);
+}
+
+void each_field(Of<ProcessReport>, const auto& visit) {
+    visit("pool", &ProcessReport::pool);
+    visit("worker", &ProcessReport::worker);
+    visit("claim", &ProcessReport::claim);
+    visit("exited_ns", &ProcessReport::exited_ns);
+    visit("user_data", &ProcessReport::user_data);
+}
+
+void each_field(Of<Probe>, const auto& visit) {
+    visit("pool", &Probe::pool);
+    visit("worker", &Probe::worker);
+    visit("ok", &Probe::ok);
+    visit("started_ns", &Probe::started_ns);
+    visit("user_data", &Probe::user_data);
+}
+
+void each_field(Of<SetBehaviour>, const auto& visit) {
+    visit("pool", &SetBehaviour::pool);
+    visit("number", &SetBehaviour::number);
+    visit("behaviour", &SetBehaviour::behaviour);
+    visit("user_data", &SetBehaviour::user_data);
 }
 
 }  // namespace dibs::core

@@ -56,6 +56,7 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
       Matcher(Store::state),
       Vectors(Store::state),
       Provisioning(Store::state),
+      Dispatch(Store::state),
       Explainer(Store::state),
       Reports(Store::state) {
     fresh.reserve(Turn::kFreshMax);
@@ -89,10 +90,11 @@ void Core::begin_turn(TimeNs now) {
     parts.revivals.clear();
     parts.decided_slots.clear();
     parts.decided_amounts.clear();
+    parts.told_names.clear();
     parts.arena.begin_turn();
     // A cut turn goes on at its own time, with its own news to tell at its end.
     if (!parts.cut) {
-        if (!parts.just_attached) parts.touched.clear();
+        if (!parts.just_attached && !parts.passes_again) parts.touched.clear();
         parts.just_attached = false;
         parts.fresh.clear();
         if (!parts.passes_again) parts.now_ns = std::max(parts.now_ns, now);
@@ -275,14 +277,20 @@ shm::Reason Core::apply(const DeleteType& deleted) {
     if (reason == shm::Reason::kOk) say(tap_, deleted);
     return reason;
 }
-void Core::apply(const Provide& provide) {
-    say(tap_, provide);
-    parts_->apply(provide);
+void Core::apply(const ElasticCommand auto& command) {
+    say(tap_, command);
+    parts_->apply(command);
 }
-void Core::apply(const Provisioned& provisioned) {
-    say(tap_, provisioned);
-    parts_->apply(provisioned);
-}
+template void Core::apply(const Provide&);
+template void Core::apply(const Provisioned&);
+template void Core::apply(const EntryReport&);
+template void Core::apply(const QueueRead&);
+template void Core::apply(const QueueOperation&);
+template void Core::apply(const OperationDone&);
+template void Core::apply(const WorkerReport&);
+template void Core::apply(const ProcessReport&);
+template void Core::apply(const Probe&);
+template void Core::apply(const SetBehaviour&);
 
 void Core::keep_token(SlotId order, const OrderToken& token, uint32_t uid) {
     parts_->keep_token(row_of(order), token, uid);

@@ -120,8 +120,7 @@ class Core {
     void apply(const UpdateClaim& update);
     bool set_type(const TypeConfig& config, std::string* why);  // as set_account()
     shm::Reason apply(const DeleteType& deleted);  // kOk, kUnknownPool, kNotFound, kState
-    void apply(const Provide& provide);
-    void apply(const Provisioned& provisioned);
+    void apply(const ElasticCommand auto& command);
     // What the worker of an order must know, and whose it must be: kept with the order in the turn
     // that decides kCreate. The core decides nothing by it.
     void keep_token(SlotId order, const OrderToken& token, uint32_t uid);

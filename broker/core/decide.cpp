@@ -73,6 +73,7 @@ bool Turn::tell_news() {
     }
     if (state.counters->draining == 1) pools().tell_all_drained();
     if (book() && !passes_again && !reports().tell_pulled()) return false;
+    if (passes_again) return true;  // what is told of pools is told once, behind the last pass
     for (uint32_t pool = touched.first(0); pool != kNoRow; pool = touched.first(pool + 1)) {
         if (!pools().demand_moved(pool) || !pools().pool_lives(pool)) continue;
         if (full()) return false;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "broker/core/ids.hpp"
 #include "shm/layout.hpp"
@@ -31,17 +32,23 @@ enum class DecisionKind : uint8_t {
     kKill,        // the holder's process, once committed
     kLeaseEnd,    // to a holder; value 1: it waits again
     kSlotGone,    // its row is free again
-    kDemand,   // value = waiting claims to publish (S0.34), id = oldest wait, fence = workers that
-               // may still be made, kNever: the pool is not elastic
-    kDrained,  // pool (kNoRow = broker): nothing waits any more
-    kPromote,  // the claim's lease pays at class `to`, no more at class `from`
-    kDemote,   // likewise
-    kPreempt,  // claim takes the slot of holder_claim, whose run has cost decided_amounts()
-    kRefund,   // of that cost to holder_claim's account; is_void: it is gone
-    kPulled,   // to a worker that asks: claim (0 = none), and holder_claim, which it is to abort
-    kCreate,  // to a provisioner: make a worker of the type for this order (id, slot_number), which
-              // has so much at least; value = how many more of that are wanted
-    kStop,    // to a provisioner: stop this worker, which it has made
+    kDemand,      // value = waiting claims to publish (S0.34), id = oldest wait, fence = workers
+                  // that may still be made, kNever: the pool is not elastic
+    kDrained,     // pool (kNoRow = broker): nothing waits any more
+    kPromote,     // the claim's lease pays at class `to`, no more at class `from`
+    kDemote,      // likewise
+    kPreempt,     // claim takes the slot of holder_claim, whose run has cost decided_amounts()
+    kRefund,      // of that cost to holder_claim's account; is_void: it is gone
+    kPulled,      // to a worker that asks: claim (0 = none), and holder_claim, which it is to abort
+    kCreate,      // to a provisioner: make a worker of the type for this order (id, slot_number),
+                  // which has so much at least; value = how many more of that are wanted
+    kStop,        // to a provisioner: stop this worker, which it has made
+    // Of entries of dispatched pools, for who keeps their queue; id = its number.
+    kLock,
+    kUnlock,
+    kStart,        // a process of it, on the worker
+    kKillProcess,  // of it, on the worker
+    kForget,       // it, or its exited process: nothing is known of it any more
 };
 
 struct Decision {
@@ -84,6 +91,7 @@ struct Decision {
     // kAnswer: the bytes; kAssign: none, Core::payload() reads them. Valid as long as the spans
     // of the command are.
     std::span<const uint8_t> answer = {};
+    std::string_view entry = {};  // its name, valid until the next turn begins
 };
 
 // So much of a resource, by its name.

@@ -21,6 +21,7 @@ enum class Form : uint8_t {
     kUntil,        // unless kNever
     kTruth,        // if true
     kBytes,
+    kEntry,  // the name of an entry, if any
     kOutcome,
     kReason,
     kReasonIfAny,  // unless kOk
@@ -80,6 +81,7 @@ void each_client_field(DecisionKind kind, const auto& visit) {
             return untold(&D::outcome, &D::pledged, &D::has_class, &D::resources_count);
         case DecisionKind::kEnd:
             claim(), pool();
+            visit("claim", &D::entry, Form::kEntry);
             visit("outcome", &D::outcome, Form::kOutcome);
             visit("reason", &D::reason, Form::kReason);
             visit("retry_after_ns", &D::value, Form::kEndDetail);
@@ -157,6 +159,18 @@ void each_worker_field(DecisionKind kind, const auto& visit) {
     }
 }
 
+// Of entries of dispatched pools.
+void each_entry_field(DecisionKind kind, const auto& visit) {
+    using D = Decision;
+    if (kind < DecisionKind::kLock) return;
+    visit("claim", &D::entry, Form::kEntry);
+    visit("pool", &D::pool, Form::kName);
+    visit("", &D::id, Form::kUntold);
+    if (kind != DecisionKind::kStart && kind != DecisionKind::kKillProcess) return;
+    visit("worker", &D::slot_number, Form::kSlot);
+    visit("type", &D::type, Form::kName);
+}
+
 // Of pools, and of what accounts pay.
 void each_pool_field(DecisionKind kind, const auto& visit) {
     using D = Decision;
@@ -201,6 +215,7 @@ void each_pool_field(DecisionKind kind, const auto& visit) {
 void each_field(DecisionKind kind, const auto& visit) {
     each_client_field(kind, visit);
     each_worker_field(kind, visit);
+    each_entry_field(kind, visit);
     each_pool_field(kind, visit);
 }
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/decision_sum.hpp"
 
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "broker/core/decision_fields.hpp"
@@ -20,6 +22,8 @@ uint32_t sum_of(const Core& core, const Decision& decision) {
                 numbers.push_back(static_cast<uint64_t>(amount));
         } else if constexpr (requires { static_cast<uint64_t>(decision.*member); }) {
             numbers.push_back(static_cast<uint64_t>(decision.*member));
+        } else if constexpr (std::is_same_v<decltype(member), std::string_view Decision::*>) {
+            numbers.push_back(text_hash(decision.*member, 0));
         } else {  // its bytes are a command's, and may be gone by now
             numbers.push_back((decision.*member).size());
         }

@@ -24,7 +24,8 @@ struct Limits {
     uint32_t log_stores = 2048;    // at least 2048, else raised
     uint32_t accounts = 1024;
     uint32_t label_sets = 512;
-    uint32_t types = 64;  // of workers, over all elastic pools
+    uint32_t types = 64;     // of workers, over all elastic pools
+    uint32_t entries = 512;  // of queues, over all dispatched pools
 };
 
 // Bytes of a STATE segment with these limits.

@@ -74,6 +74,10 @@ Look::OfElastic Look::of_elastic(const Core& core, PoolId pool) {
     has.headroom = parts.headroom(pool);
     return has;
 }
+// Of a dispatched pool: idle but for a mark.
+static bool is_ready_kept(const shm::SlotRow& slot) {
+    return slot.session == kNoRow && (slot.flags & shm::SlotFlag::kSaidReady) != 0;
+}
 Look::OfType Look::of_type(const Core& core, TypeId type) {
     const Core::Parts& parts = *core.parts_;
     OfType has;
@@ -82,16 +86,42 @@ Look::OfType Look::of_type(const Core& core, TypeId type) {
     for (uint32_t row = 0; row < parts.state.slots.size(); ++row) {
         const shm::SlotRow& slot = parts.state.slots[row];
         if (slot.state == SlotState::kFree || slot.type != type.number) continue;
-        const uint8_t marks = parts.marks_of(row);
+        const Marks marks = parts.marks_of(row);
         if ((marks & Mark::kUnallocated) != 0) ++has.unallocated;
         if ((marks & Mark::kAsked) != 0) ++has.creating;
         ++has.workers[(marks & Mark::kRuns) != 0          ? 3
                       : is_drained(slot)                  ? 4
                       : slot.state == SlotState::kIdle    ? 2
+                      : is_ready_kept(slot)               ? 2
                       : slot.state == SlotState::kUnknown ? 0
                                                           : 1];
     }
     return has;
+}
+
+bool Look::is_dispatched(const Core& core, PoolId pool) {
+    return core.parts_->is_dispatched(pool);
+}
+uint32_t Look::entries_max(const Core& core) {
+    return core.parts_->state.entries.size();
+}
+const shm::EntryRow& Look::entry(const Core& core, uint32_t row) {
+    return core.parts_->state.entries[row];
+}
+uint32_t Look::find_entry(const Core& core, PoolId pool, std::string_view name) {
+    return core.parts_->Dispatch::find(pool, name);
+}
+std::vector<uint32_t> Look::entries(const Core& core, PoolId pool) {
+    return core.parts_->Dispatch::entries(pool);
+}
+uint32_t Look::entry_position(const Core& core, uint32_t row) {
+    return core.parts_->Dispatch::position(row);
+}
+EntryReason Look::entry_reason(const Core& core, uint32_t row) {
+    return core.parts_->Dispatch::reason(row);
+}
+uint32_t Look::supervisor_limit(const Core& core, PoolId pool) {
+    return core.parts_->supervisor_limit(pool);
 }
 
 }  // namespace dibs::core

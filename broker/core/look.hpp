@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "broker/core/core.hpp"
+#include "broker/core/dispatch/entry_reason.hpp"
 #include "broker/core/match/offers.hpp"
 #include "broker/core/rules/ended_leases.hpp"
 
@@ -58,6 +59,19 @@ class Look {
         std::array<uint32_t, 5> workers = {};
     };
     [[nodiscard]] static OfType of_type(const Core& core, TypeId type);
+    // --- entries of dispatched pools
+    [[nodiscard]] static bool is_dispatched(const Core& core, PoolId pool);
+    [[nodiscard]] static uint32_t entries_max(const Core& core);
+    [[nodiscard]] static const shm::EntryRow& entry(const Core& core, uint32_t row);
+    // A row, or kNoRow.
+    [[nodiscard]] static uint32_t find_entry(const Core& core, PoolId pool, std::string_view name);
+    // Rows: those that wait as they are served, then the others as they were first seen. What is
+    // still to be done for an entry stands in its row: EntryOp, EntryFlag::kStarting.
+    [[nodiscard]] static std::vector<uint32_t> entries(const Core& core, PoolId pool);
+    // Among the supervisors or the others that wait, from 1; 0: it does not.
+    [[nodiscard]] static uint32_t entry_position(const Core& core, uint32_t row);
+    [[nodiscard]] static EntryReason entry_reason(const Core& core, uint32_t row);
+    [[nodiscard]] static uint32_t supervisor_limit(const Core& core, PoolId pool);  // 0: none
     // What its claim brought for who inspects.
     [[nodiscard]] static std::string meta_of_claim(const Core& core, uint32_t claim);
     [[nodiscard]] static std::string meta_of_lease(const Core& core, uint32_t lease);

@@ -21,6 +21,7 @@ namespace dibs::core {
 struct AccountBook;
 struct Claims;
 struct Crowds;
+struct Dispatch;
 struct EarlyGrants;
 struct Explainer;
 struct FreeRows;
@@ -96,6 +97,8 @@ struct Module {
     [[nodiscard]] const Matcher& matcher() const { return other<Matcher>(); }
     Vectors& vectors() { return other<Vectors>(); }
     [[nodiscard]] const Vectors& vectors() const { return other<Vectors>(); }
+    Dispatch& dispatch() { return other<Dispatch>(); }
+    [[nodiscard]] const Dispatch& dispatch() const { return other<Dispatch>(); }
     Explainer& explainer() { return other<Explainer>(); }
     [[nodiscard]] const Explainer& explainer() const { return other<Explainer>(); }
     Reports& reports() { return other<Reports>(); }

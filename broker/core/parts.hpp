@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "broker/core/core.hpp"
+#include "broker/core/dispatch/dispatch.hpp"
 #include "broker/core/fast/early_grants.hpp"
 #include "broker/core/fast/parking.hpp"
 #include "broker/core/ledger/ledger.hpp"
@@ -46,12 +47,14 @@ struct Core::Parts : Store,
                      Matcher,
                      Vectors,
                      Provisioning,
+                     Dispatch,
                      Explainer,
                      Reports {
     // Takes back an uncommitted turn. Nothing is derived yet.
     Parts(std::span<std::byte> bytes, uint64_t seed);
 
     using Claims::apply;
+    using Dispatch::apply;
     using Leases::apply;
     using Parking::apply;
     using Provisioning::apply;

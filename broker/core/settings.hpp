@@ -77,10 +77,19 @@ struct PoolConfig {
     uint32_t creates_max = 1;     // orders without an answer at a time; 0 = any number
     TimeNs create_throttle_ns = 5'000'000'000;  // pause where that is met, or at an overload
     TimeNs quiet_ns = 60'000'000'000;           // from an overload until the limit grows again
-    TimeNs quota_error_ns = 60'000'000'000;     // at quota for so long, if there is no worker
+    TimeNs quota_error_ns = 60'000'000'000;     // at quota for so long at most
     TimeNs capacity_error_ns = 60'000'000'000;  // at capacity for so long
     TimeNs idle_timeout_ns = 60'000'000'000;    // an idle worker that was made is stopped
-    TimeNs boot_timeout_ns = 600'000'000'000;   // an order that no worker announces has failed
+    TimeNs boot_timeout_ns = 600'000'000'000;  // an order without a worker that is ready has failed
+    // Types that cost more than so many thousandths of what the cheapest does are not made; 0: all.
+    uint32_t price_factor_permille = 0;
+    // Of an elastic pool: its claims are entries of a queue that somebody else keeps, its workers
+    // run processes that somebody else starts, and both are known by reports alone.
+    bool dispatch = false;
+    uint32_t supervisor_permille = 500;  // of the limit: supervisors at most; 0 = any number
+    uint32_t attempts_max = 10;          // locks of an entry; 0 = any number
+    TimeNs stale_lock_timeout_ns = 60'000'000'000;  // unknown workers are waited for at the start
+    TimeNs probe_timeout_ns = 600'000'000'000;      // a worker is stopped without a good one
     // Where their slots have resources: workers are ordered of the size that claims need, once none
     // has come for so long, and none smaller than that.
     TimeNs gather_ns = 50'000'000;
@@ -95,9 +104,12 @@ struct TypeConfig {
     std::string_view provider_type = {};  // empty: the type is its own, where capacity is meant
     bool preemptible = false;
     std::string_view quota_group = {};  // empty: none
+    // Pools ordered by account: what each worker of it will announce.
+    std::span<const std::string_view> labels = {};
 };
 
-// Refused (state) while a worker or an order of it is there.
+// While a worker or an order of it is there: state; it goes with the last one, and none is made. To
+// be made again it has to be set.
 struct DeleteType {
     std::string_view name;
     std::string_view pool;

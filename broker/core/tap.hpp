@@ -8,7 +8,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "broker/core/command.hpp"
+#include "broker/core/command_ref.hpp"
 
 namespace dibs::core {
 

@@ -68,7 +68,7 @@ struct Arguments::Parser {
 
 Arguments::Arguments(const std::string& subcommand, const std::string& about)
     : parser_(std::make_unique<Parser>()) {
-    parser_->app.name("dibs " + subcommand);
+    parser_->app.name(subcommand.starts_with("dibs-") ? subcommand : "dibs " + subcommand);
     parser_->app.allow_extras();  // check_rest() says more of them
     parser_->app.description(about);
 }

@@ -15,6 +15,7 @@ namespace dibs::ctl {
 
 class Arguments {
   public:
+    // `subcommand` of dibs, or a program of its own: "dibs-NAME".
     Arguments(const std::string& subcommand, const std::string& about);
     ~Arguments();
     Arguments(const Arguments&) = delete;

@@ -17,7 +17,8 @@ using Numbers = std::span<const uint32_t>;
 constexpr std::string_view kKinds[] = {
     "result",  "announced",   "assign",      "revoke",    "answer",    "grant",  "end",
     "adopted", "lease_grace", "kill_holder", "lease_end", "slot_gone", "demand", "drained",
-    "promote", "demote",      "preempt",     "refund",    "pulled",    "create", "stop"};
+    "promote", "demote",      "preempt",     "refund",    "pulled",    "create", "stop",
+    "lock",    "unlock",      "start",       "kill",      "forget"};
 // From the lowest on.
 constexpr std::string_view kReasons[] = {
     "offer_expired",  "vector",       "unavailable", "adopted",      "ended",      "unkillable",
@@ -60,6 +61,8 @@ class Text {
                 if (form == Form::kName) write_name(name, value);
             } else if constexpr (requires { static_cast<uint64_t>(value); }) {
                 write(name, static_cast<uint64_t>(value), form);
+            } else if constexpr (requires { value.starts_with(name); }) {
+                if (!value.empty()) json_.text(name, value);
             } else {
                 write_bytes(value);
             }
@@ -103,6 +106,7 @@ void Text::write(std::string_view name, uint64_t value, Form form) {
         case Form::kUntold:
         case Form::kName:
         case Form::kBytes:
+        case Form::kEntry:
             return;
         case Form::kNumber:
             return json_.number(name, value);

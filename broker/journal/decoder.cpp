@@ -149,7 +149,8 @@ void apply(Core& core, const core::TypeConfig& type) {
 
 void apply(Core& core, const core::DeleteType& command) {
     const shm::Reason reason = core.apply(command);
-    if (reason == shm::Reason::kOk) return;
+    const bool goes = reason == shm::Reason::kState;  // with its last worker
+    if (goes || reason == shm::Reason::kOk) return;
     throw JournalError("type " + json_string(std::string(command.name)) + ": " +
                        std::string(reason_word(reason)));
 }

@@ -40,6 +40,8 @@ void count(core::Limits& needed, const journal::Line& line, size_t size) {
     }
     if (line.session() != nullptr) add(needed.sessions, 1);
     if (line.type() != nullptr) add(needed.types, 1);
+    const bool brings_entry = line.process() != nullptr || line.update_claim() != nullptr;
+    if (brings_entry) add(needed.entries, 1);
     if (line.announce() != nullptr || line.report() != nullptr) add(needed.slots, 1);
     if (line.pull() != nullptr) add(needed.slots, line.pull()->workers()->size());
     if (line.account() != nullptr) add(needed.accounts, 1);
@@ -69,6 +71,7 @@ core::Limits merged(core::Limits needed, const core::Limits& given) {
     replace(needed.claims, given.claims);
     replace(needed.leases, given.leases);
     replace(needed.arena_blocks, given.arena_blocks);
+    replace(needed.entries, given.entries);
     return needed;
 }
 
@@ -91,8 +94,9 @@ core::Limits limits_of(JournalReader& journal, uint64_t memory_max) {
                         .log_stores = kLogStores,
                         .accounts = 1,
                         .label_sets = 1,
-                        .types = 1};
-    core::Limits given{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+                        .types = 1,
+                        .entries = 1};
+    core::Limits given{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     uint32_t too_many = 0;  // the first line that is one too many
     uint64_t size = 0;
     try {
@@ -106,6 +110,7 @@ core::Limits limits_of(JournalReader& journal, uint64_t memory_max) {
                 given.claims = line->limits()->claims();
                 given.leases = line->limits()->leases();
                 given.arena_blocks = line->limits()->arena_blocks();
+                given.entries = line->limits()->entries();
             }
             size = core::state_size(merged(needed, given));
             if (size <= memory_max) continue;

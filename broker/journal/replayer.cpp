@@ -125,6 +125,12 @@ void Replayer::apply(const journal::Line& line) {
     if (line.delete_type() != nullptr) give(*core_, *line.delete_type());
     if (line.provide() != nullptr) apply(*line.provide());
     if (line.provisioned() != nullptr) apply(*line.provisioned());
+    if (line.queue_read() != nullptr) apply(*line.queue_read());
+    if (line.queue_operation() != nullptr) apply(*line.queue_operation());
+    if (line.operation_done() != nullptr) apply(*line.operation_done());
+    if (line.process() != nullptr) apply(*line.process());
+    if (line.probe() != nullptr) apply(*line.probe());
+    if (line.behaviour() != nullptr) apply(*line.behaviour());
     collect();
     if (core_->turn_full()) {
         throw JournalError("the turn holds more than its undo log can take back: close it earlier");

@@ -95,6 +95,18 @@ class Replayer {
     void apply(const journal::UpdateClaim& update);
     void apply(const journal::Provide& provide);
     void apply(const journal::Provisioned& provisioned);
+
+    // replayer_dispatch.cpp
+    [[nodiscard]] bool is_dispatched(core::PoolId pool) const;
+    void update_entry(const journal::UpdateClaim& update);
+    void report_worker(const journal::Report& report);
+    void apply(const journal::QueueRead& read);
+    void apply(const journal::QueueOperation& asked);
+    void apply(const journal::OperationDone& done);
+    void apply(const journal::Process& process);
+    void apply(const journal::Probe& probe);
+    void apply(const journal::SetBehaviour& set);
+
     // The number of a named claim that may be unknown; 0 = it never was.
     [[nodiscard]] core::ClaimNumber number_of(const flatbuffers::String* claim) const;
     void learn_pool(const journal::Pool& pool);

@@ -39,6 +39,9 @@ void Replayer::learn_account(const core::Decision& decision) {
 }
 
 void Replayer::apply(const journal::Report& report) {
+    if (report.type() != nullptr || is_dispatched(pool_row(report.pool()))) {
+        return report_worker(report);
+    }
     core::Report said{.pool = pool_row(report.pool()), .worker = view(report.worker())};
     switch (report.state()) {
         case journal::WorkerState::idle:
@@ -99,6 +102,10 @@ void Replayer::apply(const journal::Unassign& unassign) {
 
 void Replayer::apply(const journal::UpdateClaim& update) {
     refuse_empty(update.claim(), "update_claim.claim");
+    if (update.pool() != nullptr) return update_entry(update);
+    if (update.state() || update.supervisor() || update.types() != nullptr) {
+        throw JournalError("what has a state, types or supervisors is an entry of a \"pool\"");
+    }
     const std::vector<std::string_view> labels = views(update.labels());
     const std::vector<std::string_view> provisionable = views(update.provisionable());
     core_->apply(core::UpdateClaim{

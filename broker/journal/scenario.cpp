@@ -17,6 +17,11 @@ std::string text(const flatbuffers::String* string) {
     return string == nullptr ? std::string() : string->str();
 }
 
+bool is_dispatched(const core::Core& core, const std::string& pool) {
+    const uint32_t row = core.find_pool(pool);
+    return row != shm::kNoRow && core::Look::is_dispatched(core, row);
+}
+
 class Scenario {
   public:
     Scenario(JournalReader& journal, uint64_t memory_max)
@@ -77,7 +82,10 @@ void Scenario::expect(const journal::Line& line) {
     } else if (const auto* slot = line.expect_slot(); slot != nullptr) {
         expect_row("expect_slot", slot_text(core, map, text(slot->pool()), slot->slot()->str()));
     } else if (const auto* claim = line.expect_claim(); claim != nullptr) {
-        expect_row("expect_claim", claim_text(core, map, claim->claim()->str()));
+        const bool is_entry = claim->pool() != nullptr && is_dispatched(core, claim->pool()->str());
+        expect_row("expect_claim",
+                   is_entry ? entry_text(core, map, claim->pool()->str(), claim->claim()->str())
+                            : claim_text(core, map, claim->claim()->str()));
     } else if (const auto* lease = line.expect_lease(); lease != nullptr) {
         expect_row("expect_lease", lease_text(core, map, lease->claim()->str()));
     } else if (const auto* session = line.expect_session(); session != nullptr) {

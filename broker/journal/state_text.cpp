@@ -1,7 +1,6 @@
 // broker/journal/state_text.cpp -- writes rows as JSON, one function per table.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/state_text.hpp"
-#include "broker/core/look.hpp"
 
 #include <algorithm>
 #include <array>
@@ -308,12 +307,14 @@ std::string worker_line(const Core& core, const NameTables& names, uint32_t row)
     json.open_object("worker");
     write_slot_name(json, "worker", slot, names);
     json.text("pool", names.pool(slot.pool));
-    json.text("state",
-              leased                                ? "running"
-              : slot.state == shm::SlotState::kIdle ? "idle"
-                                                    : "unknown");
-    write_slot_holder(json, core, names, slot);
-    write_reported(json, core, names, row);
+    if (core::Look::is_dispatched(core, slot.pool)) {
+        write_dispatched_worker(json, core, row);
+    } else {
+        const bool is_idle = slot.state == shm::SlotState::kIdle;
+        json.text("state", leased ? "running" : is_idle ? "idle" : "unknown");
+        write_slot_holder(json, core, names, slot);
+        write_reported(json, core, names, row);
+    }
     json.close_object();
     json.close_object();
     return json.line();
@@ -395,6 +396,7 @@ std::vector<std::string> state_text(const Core& core, const NameMap& map) {
         lines.push_back(slot_line(core, names, row));
     for (uint32_t row : claim_rows(core))
         lines.push_back(claim_line(core, names, row));
+    add_entries(core, names, &lines);
     for (uint32_t row : lease_rows(core))
         lines.push_back(lease_line(core, names, row));
     for (uint32_t row = 0; row < core.sessions_max(); ++row) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "broker/core/core.hpp"
+#include "broker/core/look.hpp"
 #include "broker/journal/name_map.hpp"
 
 namespace dibs::ctl {
@@ -31,6 +31,14 @@ std::string worker_text(const core::Core& core,
                         const NameMap& map,
                         const std::string& pool,
                         const std::string& worker);
+// An entry of a dispatched pool, all of them, and what its worker's row says.
+std::string entry_text(const core::Core& core,
+                       const NameMap& map,
+                       const std::string& pool,
+                       const std::string& entry);
+void add_entries(const core::Core& core, const NameTables& names, std::vector<std::string>* lines);
+void write_dispatched_worker(JsonText& json, const core::Core& core, uint32_t row);
+std::string_view entry_reason_word(core::EntryReason reason);
 std::string type_text(const core::Core& core, const std::string& pool, const std::string& type);
 // Of an elastic pool's row; of another's nothing.
 void write_elastic(JsonText& json, const core::Core& core, uint32_t pool);

@@ -37,6 +37,10 @@ void write_elastic(JsonText& json, const core::Core& core, uint32_t pool) {
     json.number("ordered", row.ordered);
     json.number("limit", row.limit);
     json.number("within_quota", row.within_quota);
+    if (!core::Look::is_dispatched(core, pool)) return;
+    constexpr std::string_view kPhases[] = {"reading", "stale", "serving"};
+    json.text("phase", kPhases[static_cast<size_t>(row.phase)]);
+    json.number("supervisor_limit", core::Look::supervisor_limit(core, pool));
 }
 
 }  // namespace dibs::ctl

@@ -122,6 +122,10 @@ class Dump {
         each_field_of_elastic(row, *told, FromRow());
     }
 
+    static void tell(const shm::EntryRow& row, EntryT* told) {
+        each_field_of_entry(row, *told, FromRow());
+    }
+
     template <class Told, class Row, class InUse>
     auto rows(const Rows<Row>& rows, const InUse& in_use) {
         std::vector<Offset<typename Told::TableType>> places;
@@ -179,6 +183,7 @@ uint64_t Dump::size_at_most() const {
     const uint64_t rows =
         uint64_t{state_.pools.size()} + state_.sessions.size() + state_.accounts.size() +
         state_.types.size() + state_.elastics.size() + state_.label_sets.size() +
+        state_.entries.size() +
         (state_.slots.size() - std::min(state_.slots.size(), counters.slots_free)) +
         (state_.claims.size() - std::min(state_.claims.size(), counters.claims_free)) +
         (state_.leases.size() - std::min(state_.leases.size(), counters.leases_free));
@@ -210,6 +215,7 @@ std::vector<uint8_t> Dump::write() {
         rows<ElasticT>(state_.elastics, [&](uint32_t row, const shm::ElasticRow& elastic) {
             return row < counters.pools && elastic.workers_max != 0;
         });
+    const auto entries = rows<EntryT>(state_.entries, live);
     const auto free_sessions =
         free_rows(state_.sessions, counters.sessions_free_head, counters.sessions_free);
     const auto free_slots = free_rows(state_.slots, counters.slots_free_head, counters.slots_free);
@@ -252,6 +258,8 @@ std::vector<uint8_t> Dump::write() {
     told.add_types_max(state_.types.size());
     told.add_types(types);
     told.add_elastics(elastics);
+    told.add_entries_max(state_.entries.size());
+    told.add_entries(entries);
     FinishSnapshotBuffer(builder_, told.Finish());
     const uint8_t* bytes = builder_.GetBufferPointer();
     return {bytes, bytes + builder_.GetSize()};

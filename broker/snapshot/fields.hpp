@@ -120,7 +120,6 @@ void each_field_of_slot(Row& row, Told& told, const Visit& visit) {
     visit(row.label_set, told.label_set);
     visit(row.behaviour, told.behaviour);
     visit(row.idle_since_ns, told.idle_since_ns);
-    visit(row.busy_since_ns, told.busy_since_ns);
     visit(row.confirmed_ns, told.confirmed_ns);
     visit(row.modified_ns, told.modified_ns);
     visit(row.announced_ns, told.announced_ns);
@@ -131,6 +130,9 @@ void each_field_of_slot(Row& row, Told& told, const Visit& visit) {
     visit(row.order, told.order);
     visit(row.stop_told, told.stop_told);
     visit(row.boot_until_ns, told.boot_until_ns);
+    visit(row.broken, told.broken);
+    visit(row.entry, told.entry);
+    visit(row.probe_ns, told.probe_ns);
     visit.text(row.name_size, row.name, told.name);
 }
 
@@ -230,6 +232,7 @@ void each_field_of_type(Row& row, Told& told, const Visit& visit) {
     visit(row.session, told.session);
     visit(row.cost, told.cost);
     visit(row.role, told.role);
+    visit(row.label_set, told.label_set);
     visit(row.backoff_ns, told.backoff_ns);
     visit(row.failed_until_ns, told.failed_until_ns);
     visit(row.capacity_until_ns, told.capacity_until_ns);
@@ -265,6 +268,33 @@ void each_field_of_elastic(Row& row, Told& told, const Visit& visit) {
     visit(row.gather_until_ns, told.gather_until_ns);
     visit(row.gathered, told.gathered);
     visit.list(row.create_min, told.create_min);
+    visit(row.dispatch, told.dispatch);
+    visit(row.phase, told.phase);
+    visit(row.supervisor_permille, told.supervisor_permille);
+    visit(row.attempts_max, told.attempts_max);
+    visit(row.price_factor_permille, told.price_factor_permille);
+    visit(row.entry_next, told.entry_next);
+    visit(row.queue_read_ns, told.queue_read_ns);
+    visit(row.stale_until_ns, told.stale_until_ns);
+    visit(row.stale_lock_timeout_ns, told.stale_lock_timeout_ns);
+    visit(row.probe_timeout_ns, told.probe_timeout_ns);
+}
+
+template <class Row, class Told, class Visit>
+void each_field_of_entry(Row& row, Told& told, const Visit& visit) {
+    visit(row.state, told.state);
+    visit(row.op, told.op);
+    visit(row.flags, told.flags);
+    visit(row.pool, told.pool);
+    visit(row.priority, told.priority);
+    visit(row.lock_count, told.lock_count);
+    visit(row.types, told.types);
+    visit(row.number, told.number);
+    visit(row.exited_ns, told.exited_ns);
+    visit(row.worker, told.worker);
+    visit(row.event_ns, told.event_ns);
+    visit(row.changed_ns, told.changed_ns);
+    visit.text(row.name_size, row.name, told.name);
 }
 
 }  // namespace dibs::snapshot

@@ -77,6 +77,7 @@ class Load {
         rows<LabelSetT>("label_sets", snapshot_.label_sets(), state_.label_sets);
         rows<TypeT>("types", snapshot_.types(), state_.types);
         rows<ElasticT>("elastics", snapshot_.elastics(), state_.elastics);
+        rows<EntryT>("entries", snapshot_.entries(), state_.entries);
         const Free free_sessions =
             free_rows("free_sessions", snapshot_.free_sessions(), state_.sessions, sessions);
         counters.sessions_free_head = free_sessions.head;
@@ -208,6 +209,9 @@ class Load {
     }
     static void take(const ElasticT& told, shm::ElasticRow& row) {
         each_field_of_elastic(row, told, IntoRow());
+    }
+    static void take(const EntryT& told, shm::EntryRow& row) {
+        each_field_of_entry(row, told, IntoRow());
     }
 
     template <class Row>
@@ -356,6 +360,7 @@ Loader::Loader(std::span<const uint8_t> bytes) {
                                  rows.accounts,
                                  rows.label_sets,
                                  rows.types,
+                                 rows.entries,
                                  rows.arena_blocks}) {
         refuse_unless(count != 0 && count != kNoRow, "a table has no rows, or too many");
     }
@@ -376,7 +381,8 @@ core::Limits Loader::limits() const {
             .log_stores = snapshot_->log_stores(),
             .accounts = snapshot_->accounts_max(),
             .label_sets = snapshot_->label_sets_max(),
-            .types = snapshot_->types_max()};
+            .types = snapshot_->types_max(),
+            .entries = snapshot_->entries_max()};
 }
 
 void Loader::fill(std::span<std::byte> state) const {

@@ -118,6 +118,11 @@ void Answers::stage_decision(const Decision& decision) {
         case DecisionKind::kPreempt:
         case DecisionKind::kRefund:
         case DecisionKind::kPulled:
+        case DecisionKind::kLock:
+        case DecisionKind::kUnlock:
+        case DecisionKind::kStart:
+        case DecisionKind::kKillProcess:
+        case DecisionKind::kForget:
             return;
     }
 }

@@ -157,6 +157,9 @@ class Operations {
                      const shm::Submission& entry,
                      std::span<const uint8_t> payload);
     [[nodiscard]] core::SlotId order_of(Session& session, const shm::Submission& entry) const;
+    [[nodiscard]] bool has_role(const Session& session, uint32_t pool, std::string_view type) const;
+    [[nodiscard]] uint64_t words_of_role(uint32_t pool) const;
+    [[nodiscard]] uint64_t words_of_roles(const Session& session) const;
     [[nodiscard]] bool hear_of_takes(const Session& session, const shm::Submission& entry);
     void want_lease_of(const Session& session, uint64_t slot);
     void own_result(Session& session, const shm::Submission& entry, shm::Reason reason);

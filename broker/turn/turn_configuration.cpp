@@ -51,6 +51,8 @@ std::vector<std::string> Turn::set_types(const std::vector<TypeSettings>& types)
         config.preemptible = type.preemptible;
         config.provider_type = type.provider_type;
         config.quota_group = type.quota_group;
+        const std::vector<std::string_view> labels(type.labels.begin(), type.labels.end());
+        config.labels = labels;
         std::string why;
         if (!core_.set_type(config, &why)) refused.push_back(why);
     }
@@ -64,7 +66,7 @@ std::vector<std::string> Turn::set_types(const std::vector<TypeSettings>& types)
         if (named.contains({pool, name})) continue;
         if (core_.apply(core::DeleteType{name, pool}) == shm::Reason::kState) {
             refused.push_back("type '" + name + "' of pool '" + pool +
-                              "': it has workers, and goes with the last one at the next reload");
+                              "': it has workers, and goes with the last one; no more are made");
         }
     }
     return refused;

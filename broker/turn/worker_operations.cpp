@@ -61,7 +61,8 @@ void Operations::announce(Session& session,
         command.order = order_of(session, entry);
         lines = slot_room_lines(core_.pool(entry.pool));
         const uint32_t credit = session.sizes.completion_entries - session.sizes.submission_entries;
-        if (shm::kCompletionsPerSlot * (session.slots + uint64_t{command.parts} + 1) <= credit)
+        const uint64_t slots = session.slots + uint64_t{command.parts} + 1;
+        if (shm::kCompletionsPerSlot * slots + words_of_roles(session) <= credit)
             command.room = session.take_room(lines);
         if (command.room == shm::kNoRow) command.refusal = Reason::kNoRoom;
     }
@@ -173,11 +174,12 @@ void Operations::provide(Session& session,
     if (payload.empty()) return own_result(session, entry, Reason::kMalformed);
     const Reason refusal = quotas_.provide(session, entry.pool);
     if (refusal != Reason::kOk) return own_result(session, entry, refusal);
-    if (entry.pool < core_.pools()) {
-        // It may have as many words unread as there are workers to make and to stop.
-        const shm::ElasticRow& elastic = core::Look::elastic(core_, entry.pool);
+    const bool is_on = (entry.flags & shm::OpFlag::kOn) != 0;
+    const bool has_it =
+        entry.pool < core_.pools() && has_role(session, entry.pool, text_of(payload));
+    if (is_on && !has_it && entry.pool < core_.pools()) {
         const uint64_t credit = session.sizes.completion_entries - session.sizes.submission_entries;
-        const uint64_t words = uint64_t{2} * elastic.workers_max;
+        const uint64_t words = words_of_roles(session) + words_of_role(entry.pool);
         if (words + shm::kCompletionsPerSlot * uint64_t{session.slots} > credit) {
             return own_result(session, entry, Reason::kNoRoom);
         }
@@ -187,11 +189,31 @@ void Operations::provide(Session& session,
     command.pool = entry.pool;
     command.type = text_of(payload);
     command.tag = entry.tag;
-    command.on = (entry.flags & shm::OpFlag::kOn) != 0;
+    command.on = is_on;
     command.user_data = entry.user_data;
     const size_t first = core_.decisions().size();
     core_.apply(command);
     after(entry, first);
+}
+
+bool Operations::has_role(const Session& session, uint32_t pool, std::string_view name) const {
+    const uint32_t type = core::Look::find_type(core_, pool, name);
+    return type != shm::kNoRow && core::Look::type(core_, type).session == session.row;
+}
+
+// It may have as many words unread as there are workers to make and to stop.
+uint64_t Operations::words_of_role(uint32_t pool) const {
+    return uint64_t{2} * core::Look::elastic(core_, pool).workers_max;
+}
+
+uint64_t Operations::words_of_roles(const Session& session) const {
+    uint64_t words = 0;
+    const uint32_t rows = core_.head().table[static_cast<size_t>(shm::Table::kTypes)].rows;
+    for (uint32_t row = 0; row < rows; ++row) {
+        const shm::TypeRow& type = core::Look::type(core_, row);
+        if (type.state != 0 && type.session == session.row) words += words_of_role(type.pool);
+    }
+    return words;
 }
 
 void Operations::provisioned(Session& session,

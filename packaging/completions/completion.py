@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-# packaging/completions/completion.py -- a shell's completion of dibs and dibsd, made of --help.
+# packaging/completions/completion.py -- a shell's completion of a program of ours, made of --help.
 #
-#   completion.py bash|zsh|fish DIBS DIBSD dibs|dibsd
+#   completion.py bash|zsh|fish DIBS DIBSD RUNNER dibs|dibsd|dibs-runner
 #
 # After `--` comes somebody else's command, and its own completion.
 # SPDX-License-Identifier: Apache-2.0
@@ -136,9 +136,9 @@ def fish(name, top, below):
 
 
 if __name__ == "__main__":
-    shell, dibs, dibsd, program = sys.argv[1:]
+    shell, dibs, dibsd, runner, program = sys.argv[1:]
     if program == "dibs":
         spoken = spoken_help.tool(dibs)
     else:
-        spoken = spoken_help.daemon(dibsd), {}
+        spoken = spoken_help.daemon(runner if program == "dibs-runner" else dibsd), {}
     sys.stdout.write({"bash": bash, "zsh": zsh, "fish": fish}[shell](program, *spoken))

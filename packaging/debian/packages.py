@@ -74,6 +74,8 @@ def stage(build, folder):
     place("packaging/grafana/dibs.json", "usr/share/dibs/grafana/dibs.json")
     place("packaging/systemd/dibsd.service", "usr/lib/systemd/system/dibsd.service")
     place("packaging/systemd/dibsd-user.service", "usr/lib/systemd/user/dibsd.service")
+    place("packaging/systemd/dibs-runner.service", "usr/lib/systemd/system/dibs-runner.service")
+    place("packaging/systemd/dibs-runner-user.service", "usr/lib/systemd/user/dibs-runner.service")
     place("packaging/systemd/dibs.sysusers", "usr/lib/sysusers.d/dibs.conf")
     place("packaging/systemd/dibs.tmpfiles", "usr/lib/tmpfiles.d/dibs.conf")
     for pattern in ("*.socket", "*@.service"):

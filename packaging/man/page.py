@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # packaging/man/page.py -- fills a page's marked lines from the programs and documents, as scdoc.
 #
-#   page.py PAGE DIBS DIBSD ROOT
+#   page.py PAGE DIBS DIBSD RUNNER ROOT
 #
 #   @OPTIONS dibs replay     the options that this command's --help lists
 #   @SUBCOMMANDS             one line for each, as `dibs --help` has them
@@ -101,10 +101,10 @@ def sections(text):
     yield block
 
 
-def fill(page, dibs, dibsd, root):
+def fill(page, dibs, daemons, root):
     top, below = spoken_help.tool(dibs)
     commands = {command.name: command
-                for command in [top, spoken_help.daemon(dibsd), *below.values()]}
+                for command in [top, *map(spoken_help.daemon, daemons), *below.values()]}
     lines = []
     blocks = list(sections(page))
     if "@SUBCOMMANDS" in page:  # those without a section get one, before what follows the last
@@ -133,6 +133,6 @@ def fill(page, dibs, dibsd, root):
 
 
 if __name__ == "__main__":
-    source, dibs_program, dibsd_program, project = sys.argv[1:]
-    sys.stdout.write(fill(pathlib.Path(source).read_text(), dibs_program, dibsd_program,
+    source, dibs_program, *daemon_programs, project = sys.argv[1:]
+    sys.stdout.write(fill(pathlib.Path(source).read_text(), dibs_program, daemon_programs,
                           pathlib.Path(project)))

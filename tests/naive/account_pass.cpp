@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "tests/naive/labels.hpp"
 #include "tests/naive/naive_core.hpp"
@@ -34,6 +35,7 @@ uint8_t NaiveCore::class_of(const Claim& claim) const {
 }
 
 void NaiveCore::pass_by_account(uint32_t row) {
+    const bool another_comes_again = std::exchange(m_.pass_once_more, false);
     hand_over_held(row);
     Pass pass;
     pass.pool = row;
@@ -64,6 +66,8 @@ void NaiveCore::pass_by_account(uint32_t row) {
     }
     const bool again = pass.kept_in_vain && counters(row).waiting != 0;
     m_.pass_once_more = m_.pass_once_more || again;
+    if (!m_.pass_once_more && is_elastic(row)) provision(pass);
+    m_.pass_once_more = m_.pass_once_more || another_comes_again;
 }
 
 // "The claims of class p in order of (quality, higher first; number)", those that still wait.

@@ -1,12 +1,12 @@
 // tests/naive/agreement_test.cpp -- the core and the naive core decide the same, on random
-// journals: of pools ordered by arrival, by priority and by account, and of elastic pools; and what
-// the core decides is what the statements say.
+// journals: of pools ordered by arrival, by priority and by account, of elastic pools and of
+// dispatched ones; and what the core decides is what the statements say.
 //
 //   DIBS_SEED=n        plays journal n alone; each attempt in a process of its own
 //   DIBS_FIRST_SEED=n  starts there instead of at 1
 //   DIBS_JOURNALS=n    plays n journals of pools ordered by arrival, DIBS_PRIORITY_JOURNALS=n by
 //                      priority, DIBS_ACCOUNT_JOURNALS=n by account, DIBS_ELASTIC_JOURNALS=n of
-//                      elastic ones
+//                      elastic ones, DIBS_DISPATCH_JOURNALS=n of dispatched ones
 //   DIBS_LONG=1        plays twenty times as many as usual
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
@@ -31,6 +31,7 @@ constexpr uint64_t kJournals = 1000;
 constexpr uint64_t kJournalsOfAccounts = 200;
 constexpr uint64_t kJournalsOfPriorities = 200;
 constexpr uint64_t kJournalsOfElasticPools = 200;
+constexpr uint64_t kJournalsOfDispatchedPools = 200;
 constexpr size_t kSteps = 800;
 
 uint64_t from_environment(const char* name, uint64_t otherwise) {
@@ -175,6 +176,22 @@ constexpr const char* kMustBeSeenOfElasticPools[] = {"announced",
                                                      "slot-gone",
                                                      "stop"};
 
+constexpr const char* kMustBeSeenOfDispatchedPools[] = {"create",
+                                                        "end cancelled limit",
+                                                        "end cancelled ok",
+                                                        "end rejected unavailable",
+                                                        "forget",
+                                                        "kill-process",
+                                                        "lock",
+                                                        "result busy",
+                                                        "result not-found",
+                                                        "result state",
+                                                        "result tables-full",
+                                                        "slot-gone",
+                                                        "start",
+                                                        "stop",
+                                                        "unlock"};
+
 // All statements of S0 but those of the router over pools, 35 to 38, which comes later.
 constexpr size_t kMustBeTested[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13,
                                     14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
@@ -222,7 +239,8 @@ void play_journals(Flavour flavour,
     for (const size_t statement : must_be_tested)
         EXPECT_GT(coverage.tested[statement], 0U) << "S0." << statement;
     // Elastic pools have few workers: one turn in 200,000 is more than the log holds.
-    EXPECT_TRUE(coverage.cuts != 0 || flavour == Flavour::kElastic);
+    const bool has_few = flavour == Flavour::kElastic || flavour == Flavour::kDispatched;
+    EXPECT_TRUE(coverage.cuts != 0 || has_few);
     EXPECT_GT(coverage.restarts, 0U);
 }
 
@@ -253,6 +271,14 @@ TEST(Agreement, DecidesAsTheNaiveCoreInElasticPools) {
                   "DIBS_ELASTIC_JOURNALS",
                   kJournalsOfElasticPools,
                   kMustBeSeenOfElasticPools,
+                  {});
+}
+
+TEST(Agreement, DecidesAsTheNaiveCoreInDispatchedPools) {
+    play_journals(Flavour::kDispatched,
+                  "DIBS_DISPATCH_JOURNALS",
+                  kJournalsOfDispatchedPools,
+                  kMustBeSeenOfDispatchedPools,
                   {});
 }
 

@@ -36,6 +36,7 @@ Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) co
     if (claim.tag >= session.tags_max || tag_in_use(claim.session, claim.tag))
         return Reason::kLimit;
     if (!pool_lives(claim.pool)) return Reason::kUnknownPool;
+    if (is_dispatched(claim.pool)) return Reason::kState;
     if (is_draining(claim.pool)) return Reason::kDraining;
     const core::PoolConfig& pool = m_.pools[claim.pool].config;
     const bool counted = pool.kind == shm::PoolKind::kCounted;

@@ -48,7 +48,8 @@ struct DecisionLine {
     bool has_class = false;
     bool is_void = false;
     std::vector<int64_t> cost;
-    std::string type;  // its name
+    std::string type;   // its name
+    std::string entry;  // its name
     std::vector<uint8_t> answer;
     Holder holder;
     bool operator==(const DecisionLine&) const = default;

@@ -126,7 +126,7 @@ void NaiveCore::order_for_tasks(uint32_t pool) {
         // "Finally raise min to MinAlloc."
         for (size_t at = 0; at < least.size(); ++at)
             least[at] = std::max(least[at], of.create_min[at]);
-        if (!create(pool, least, width)) return;
+        if (!create(pool, cheapest(pool), least, width)) return;
     }
 }
 
@@ -134,7 +134,7 @@ void NaiveCore::order_for_tasks(uint32_t pool) {
 bool NaiveCore::order_and_stop(uint32_t pool) {
     if (!is_draining(pool)) {
         order_for_tasks(pool);
-        create_spare(pool);
+        create_spare(pool, locked_units(pool));
     }
     adapt_limit(pool);
     const uint64_t before = unallocated(pool);

@@ -1,6 +1,8 @@
 // tests/naive/elastic_player.cpp -- plays the steps that only elastic pools look at.
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "broker/core/core.hpp"
 #include "tests/naive/naive_core.hpp"
@@ -17,6 +19,8 @@ void Player<CoreType>::set_type(const Step& step) {
     config.provider_type = step.type.provider_type;
     config.preemptible = step.type.preemptible;
     config.quota_group = step.type.quota_group;
+    const std::vector<std::string_view> labels(step.labels.begin(), step.labels.end());
+    config.labels = labels;
     std::string why;
     tell_accepted(step, core_.set_type(config, &why));
 }

@@ -50,7 +50,7 @@ uint32_t label_of(const std::map<uint32_t, uint32_t>& rows, uint32_t row) {
 Fields fields_of(const shm::ElasticRow& row, TimeNs now) {
     return {{"limit", row.limit},
             {"within_quota", row.within_quota},
-            {"quota_below", row.quota_below},
+            {"quota_below", row.quota_until_ns > now ? row.quota_below : 0},
             {"ordered", row.ordered},
             {"quota_until_ns", to_come(row.quota_until_ns, now)},
             {"throttle_until_ns", to_come(row.throttle_until_ns, now)},
@@ -65,7 +65,7 @@ Fields fields_of(const shm::ElasticRow& row, TimeNs now) {
 Fields fields_of(const Elastic& elastic, uint64_t ordered, TimeNs now) {
     return {{"limit", elastic.limit},
             {"within_quota", elastic.within_quota},
-            {"quota_below", elastic.quota_below},
+            {"quota_below", elastic.quota_until_ns > now ? elastic.quota_met.value_or(0) : 0},
             {"ordered", ordered},
             {"quota_until_ns", to_come(elastic.quota_until_ns, now)},
             {"throttle_until_ns", to_come(elastic.throttle_until_ns, now)},
@@ -83,7 +83,10 @@ Fields fields_of(const core::Core& core, uint32_t place, uint32_t session, TimeN
     for (uint32_t slot = 0; slot < core.slots_max(); ++slot) {
         const shm::SlotRow& of = core.slot(slot);
         if (of.state == shm::SlotState::kFree || of.type != place) continue;
-        count_slot(counts, of.order, of.stop_told != 0 && of.stop_told == row.role);
+        count_slot(counts,
+                   of.order,
+                   of.order == shm::OrderState::kAnnounced && of.stop_told != 0 &&
+                       of.stop_told == row.role);
     }
     Fields fields = {{"provisioner", session},
                      {"cost", row.cost},

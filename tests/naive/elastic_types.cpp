@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "tests/naive/labels.hpp"
 #include "tests/naive/naive_core.hpp"
 #include "tests/naive/sums.hpp"
 
@@ -42,6 +43,9 @@ bool NaiveCore::set_type(const core::TypeConfig& config, std::string* /*why*/) {
     while (pool < m_.pools.size() && (m_.pools[pool].name != config.pool || !is_elastic(pool)))
         ++pool;
     if (pool == m_.pools.size() || config.cost == 0) return false;
+    if (!config.labels.empty() && (!by_account(pool) || !labels_are_sound(config.labels))) {
+        return false;
+    }
     uint32_t place = type_named(pool, config.name);
     if (place == shm::kNoRow && m_.types.size() >= limits_.types) return false;
     if (place == shm::kNoRow) place = m_.types_seen++;
@@ -51,11 +55,13 @@ bool NaiveCore::set_type(const core::TypeConfig& config, std::string* /*why*/) {
     type.cost = config.cost;
     type.provider_type = config.provider_type;
     type.is_preemptible = config.preemptible;
+    type.is_going = false;
     type.quota_group = config.quota_group;
+    type.labels = label_set(config.labels);
     return true;
 }
 
-// "Refused (state) while a worker or an order of it is there."
+// "While a worker or an order of it is there: state; it goes with the last one, and none is made."
 Reason NaiveCore::apply(const core::DeleteType& deleted) {
     uint32_t pool = 0;
     while (pool < m_.pools.size() && (m_.pools[pool].name != deleted.pool || !pool_lives(pool)))
@@ -63,12 +69,21 @@ Reason NaiveCore::apply(const core::DeleteType& deleted) {
     if (pool == m_.pools.size()) return Reason::kUnknownPool;
     const uint32_t place = type_named(pool, deleted.name);
     if (place == shm::kNoRow) return Reason::kNotFound;
+    m_.types.at(place).is_going = true;
+    return type_goes(place) ? Reason::kOk : Reason::kState;
+}
+
+bool NaiveCore::type_goes(uint32_t place) {
     const bool is_used = std::any_of(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
         return entry.second.type == place;
     });
-    if (is_used) return Reason::kState;
+    const bool is_wanted =
+        std::any_of(m_.entries.begin(), m_.entries.end(), [&](const auto& entry) {
+            return entry.second.types && entry.second.types->contains(place);
+        });
+    if (is_used || is_wanted || !m_.types.at(place).is_going) return false;
     m_.types.erase(place);
-    return Reason::kOk;
+    return true;
 }
 
 void NaiveCore::drop_types(uint32_t pool) {
@@ -87,24 +102,21 @@ void NaiveCore::apply(const core::Provide& provide) {
     const bool is_its = type.session == provide.session;
     if (provide.on && type.session != shm::kNoRow && !is_its) return tell(Reason::kNameInUse);
     if (!provide.on && !is_its) return tell(Reason::kNotHolder);
-    if (provide.on && type.session == shm::kNoRow) tell_stops_again(place);
+    if (provide.on && type.session == shm::kNoRow) tell_again(place);
     type.session = provide.on ? uint32_t{provide.session} : shm::kNoRow;
     tell(Reason::kOk);
 }
 
-// What the provisioner before was told the next one is told, behind what has waited, by number.
-void NaiveCore::tell_stops_again(uint32_t type) {
-    std::map<uint32_t, Slot*> told;
+// What the provisioner before was told to make or to stop the next one is told.
+void NaiveCore::tell_again(uint32_t type) {
     for (auto& [id, slot] : m_.slots) {
-        if (slot.type == type && slot.is_stop_told) told[slot.number] = &slot;
-    }
-    for (const auto& [number, slot] : told) {
-        slot->is_stop_told = false;
-        if (slot->stop_place != 0) slot->stop_place = ++m_.stops_seen;
+        if (slot.type != type) continue;
+        slot.is_make_told = false;
+        slot.is_stop_told = false;
     }
 }
 
-// Its orders stay until their boot time-out.
+// Its orders stay, until their boot time-out at most.
 void NaiveCore::give_up_roles(uint32_t session) {
     for (auto& [place, type] : m_.types) {
         if (type.session == session) type.session = shm::kNoRow;
@@ -121,7 +133,12 @@ Slot* NaiveCore::open_order(uint64_t order, uint32_t pool) {
 // S1.32: the latch holds until there are fewer workers.
 void NaiveCore::slot_count_fell(uint32_t pool) {
     Elastic& elastic = m_.pools.at(pool).elastic;
-    if (workers(pool) < elastic.quota_below) elastic.quota_below = 0;
+    if (elastic.quota_met && workers(pool) < *elastic.quota_met) forget_quota(pool);
+}
+
+void NaiveCore::forget_quota(uint32_t pool) {
+    m_.pools.at(pool).elastic.quota_met.reset();
+    m_.pools.at(pool).elastic.quota_until_ns = 0;
 }
 
 // "0: none since a lease ended."
@@ -164,10 +181,10 @@ void NaiveCore::apply(const Provisioned& answer) {
         case Answer::kCreated:
             slot.order = OrderState::kCreated;
             break;
-        case Answer::kStopped:
         case Answer::kOverload:
             leave(slot.id);
             break;
+        case Answer::kStopped:
         case Answer::kFailed:
             order_failed(slot.id);
             break;
@@ -182,23 +199,40 @@ void NaiveCore::apply(const Provisioned& answer) {
     }
 }
 
-// 100 ms, doubling to 30 s.
 void NaiveCore::order_failed(uint64_t id) {
-    Type& type = m_.types.at(m_.slots.at(id).type);
-    type.backoff_ns =
-        type.backoff_ns == 0 ? kFirstBackoffNs : std::min(2 * type.backoff_ns, kLongestBackoffNs);
-    type.failed_until_ns = later(m_.now, type.backoff_ns);
+    start_failed(m_.slots.at(id).type);
     leave(id);
 }
 
-// S1.32: n is how many there are without it.
+// 100 ms, doubling to 30 s.
+void NaiveCore::start_failed(uint32_t place) {
+    Type& type = m_.types.at(place);
+    type.backoff_ns =
+        type.backoff_ns == 0 ? kFirstBackoffNs : std::min(2 * type.backoff_ns, kLongestBackoffNs);
+    type.failed_until_ns = later(m_.now, type.backoff_ns);
+}
+
+// S1.32: n is how many there are without it. Of two that hold the smaller one is kept.
 void NaiveCore::meet_quota(uint32_t pool) {
     Elastic& elastic = m_.pools.at(pool).elastic;
     const uint64_t n = workers(pool);
-    if (n < 1) {
-        elastic.quota_until_ns = later(m_.now, m_.pools.at(pool).config.quota_error_ns);
-    } else if (elastic.quota_below == 0 || n < elastic.quota_below) {
-        elastic.quota_below = n;
+    if (!quota_is_met(pool) || n < *elastic.quota_met) elastic.quota_met = n;
+    elastic.quota_until_ns = later(m_.now, m_.pools.at(pool).config.quota_error_ns);
+}
+
+// "A change of the pool ends each pause that goes on where one that begins now would end, if that
+// is earlier."
+void NaiveCore::cut_pauses(uint32_t pool) {
+    const core::PoolConfig& config = m_.pools.at(pool).config;
+    Elastic& elastic = m_.pools.at(pool).elastic;
+    const TimeNs capacity_ns = later(m_.now, config.capacity_error_ns);
+    elastic.quota_until_ns = std::min(elastic.quota_until_ns, later(m_.now, config.quota_error_ns));
+    elastic.throttle_until_ns =
+        std::min(elastic.throttle_until_ns, later(m_.now, config.create_throttle_ns));
+    elastic.everything_until_ns = std::min(elastic.everything_until_ns, capacity_ns);
+    for (auto& [place, type] : m_.types) {
+        if (type.pool == pool)
+            type.capacity_until_ns = std::min(type.capacity_until_ns, capacity_ns);
     }
 }
 
@@ -226,15 +260,24 @@ void NaiveCore::meet_capacity(const Type& of, const Provisioned& answer) {
         m_.pools.at(of.pool).elastic.everything_until_ns = until;
 }
 
-// "At it the order has failed."
+// "It goes on until the order's worker is idle for the first time, or drained. At it the order has
+// failed; a worker that has been announced is drained."
 void NaiveCore::boots_time_out() {
     std::map<std::tuple<TimeNs, uint32_t, uint32_t>, uint64_t> over;
     for (const auto& [id, slot] : m_.slots) {
-        if (slot.is != SlotIs::kOrdered || slot.boot_until_ns > m_.now) continue;
+        if (slot.is_drained || slot.boot_until_ns > m_.now) continue;
         over[{slot.boot_until_ns, slot.pool, slot.number}] = id;
     }
-    for (const auto& [due, id] : over)
-        order_failed(id);
+    for (const auto& [due, id] : over) {
+        Slot& slot = m_.slots.at(id);
+        if (slot.is == SlotIs::kOrdered) {
+            order_failed(id);
+            continue;
+        }
+        slot.boot_until_ns = shm::kNever;
+        start_failed(slot.type);
+        drain_slot(slot, true);
+    }
 }
 
 }  // namespace dibs::naive

@@ -51,6 +51,7 @@ std::string words_of_elastic(const core::PoolConfig& config) {
     std::string words = "workers_max=" + std::to_string(config.workers_max);
     words += given("workers_min", config.workers_min, 0) + given("spare", config.spare, 0);
     words += given("quota_estimate", config.quota_estimate, 0);
+    words += given("price_factor", config.price_factor_permille, 0);
     words += given("creates_max", config.creates_max, 1);
     words += given("create_throttle", config.create_throttle_ns, shm::kNever);
     words += given("quiet", config.quiet_ns, shm::kNever);
@@ -68,6 +69,8 @@ std::string provision_words(const Step& step) {
             if (step.type.preemptible) words += " preemptible";
             if (!step.type.provider_type.empty()) words += " provider:" + step.type.provider_type;
             if (!step.type.quota_group.empty()) words += " group:" + step.type.quota_group;
+            for (const std::string& label : step.labels)
+                words += " label:" + label;
             return words;
         }
         case StepKind::kProvide:

@@ -78,6 +78,21 @@ struct TypeSpec {
     std::string quota_group;
 };
 
+// What a dispatched pool is told.
+struct DispatchSpec {
+    bool state_given = false;
+    core::QueueState state = core::QueueState::kQueued;
+    bool supervisor_given = false;
+    bool supervisor = false;
+    bool types_given = false;
+    std::vector<std::string> types;
+    std::string worker;
+    core::WorkerReport::State worker_state = core::WorkerReport::State::kUnknown;
+    shm::Behaviour behaviour = shm::Behaviour::kRun;  // of slot `number`
+    core::QueueWord word = core::QueueWord::kLock;
+    bool ok = true;  // of an operation, a probe, a reading
+};
+
 struct Caller {
     std::string worker;
     std::vector<std::string> labels;
@@ -113,6 +128,14 @@ enum class StepKind {
     kDeleteType,
     kProvide,
     kProvisioned,
+    kEntryReport,
+    kQueueRead,
+    kQueueOperation,
+    kOperationDone,
+    kWorkerReport,
+    kProcess,
+    kProbe,
+    kBehaviour,
     kRestart,  // the core dies in the middle of a turn; another one takes that back and does it
                // again
     kTurnEnd,
@@ -162,6 +185,9 @@ struct Step {
     std::string type_name;  // announce
     core::Provisioned::Answer answer = core::Provisioned::Answer::kCreated;
     core::Provisioned::Scope scope = core::Provisioned::Scope::kType;  // `name` is a quota group
+    // `name` is an entry's, `type_name` a worker's type, `terms.event_ns` when it was so; of a
+    // reading of the queue `labels` are the names.
+    DispatchSpec dispatch;
     uint64_t at_ns = 0;  // turn end: the time of the turn that it opens
     Death death = Death::kNone;
 };

@@ -180,7 +180,7 @@ PoolSpec worker_pool(Dice& dice, const Character& character) {
 
 // Small and short, so that all of it is met.
 void choose_elastic(Dice& dice, core::PoolConfig& config) {
-    config.order = shm::PoolOrder::kPriority;
+    if (config.order != shm::PoolOrder::kAccount) config.order = shm::PoolOrder::kPriority;
     config.park = false;
     config.workers_max = dice.one_of<uint32_t>({1, 2, 3, 3, 4, 6, 12});
     config.workers_min = static_cast<uint32_t>(dice.below(std::min(config.workers_max, 3U) + 1));
@@ -188,6 +188,7 @@ void choose_elastic(Dice& dice, core::PoolConfig& config) {
     config.spare = static_cast<uint32_t>(dice.below(std::min(config.workers_max, 3U) + 1));
     if (dice.percent(60)) config.spare = 0;
     config.quota_estimate = dice.one_of<uint32_t>({0, 0, 0, 1, 2, 20});
+    config.price_factor_permille = dice.one_of<uint32_t>({0, 0, 1000, 1500, 2000});
     config.creates_max = dice.one_of<uint32_t>({0, 0, 1, 1, 2});
     config.create_throttle_ns = dice.one_of<uint64_t>({0, 0, 3, 10, 60});
     config.quiet_ns = dice.one_of<uint64_t>({0, 5, 30, shm::kNever});
@@ -226,13 +227,45 @@ void choose_elastic_frequencies(Dice& dice, Character& character) {
     character.claim_weight = dice.one_of<uint64_t>({30, 60, 90});
 }
 
+// Of pools ordered by account.
+void choose_elastic_accounts(Dice& dice, Character& character) {
+    character.elastic = character.attached;
+    character.provide_percent = dice.one_of<uint64_t>({3, 10});
+    character.answer_percent = dice.one_of<uint64_t>({5, 15});
+    character.announce_percent = dice.one_of<uint64_t>({5, 15, 40});
+    character.created_weight = dice.one_of<uint64_t>({10, 40, 200});
+}
+
+// Small and short, too.
+void choose_dispatch(Dice& dice, core::PoolConfig& config) {
+    config.dispatch = true;
+    config.supervisor_permille = dice.one_of<uint32_t>({0, 300, 500, 500, 1000});
+    config.attempts_max = dice.one_of<uint32_t>({0, 1, 2, 3, 10});
+    config.stale_lock_timeout_ns = dice.one_of<uint64_t>({0, 5, 20, 80, shm::kNever});
+    config.probe_timeout_ns = dice.one_of<uint64_t>({0, 5, 20, 80, shm::kNever});
+    config.price_factor_permille = dice.one_of<uint32_t>({0, 0, 1000, 1500, 2000});
+}
+
+void choose_dispatch_frequencies(Dice& dice, Character& character) {
+    character.dispatched = true;
+    character.entries = dice.one_of<uint64_t>({2, 4, 7, 12, 12});
+    character.supervisor_percent = dice.one_of<uint64_t>({0, 30, 60});
+    character.named_percent = dice.one_of<uint64_t>({60, 95, 100});
+    character.entry_weight = dice.one_of<uint64_t>({15, 40, 90});
+    character.first_read_weight = dice.one_of<uint64_t>({1, 3, 20});
+    character.read_weight = dice.one_of<uint64_t>({2, 8, 20});
+    character.operation_weight = dice.one_of<uint64_t>({15, 40, 120});
+    character.worker_weight = dice.one_of<uint64_t>({10, 30, 70});
+    character.process_weight = dice.one_of<uint64_t>({5, 20, 50});
+}
+
 void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>& pools) {
     const size_t most = character.accounts || character.elastic ? 2 : 5;
     const size_t count = character.large ? 2 : dice.between(1, most);
     for (size_t i = 0; i < count; ++i) {
         uint64_t counted_percent = character.large ? 80 : 40;
         if (character.promises) counted_percent = 0;
-        if (character.elastic) counted_percent = 5;
+        if (character.elastic && !character.accounts) counted_percent = 5;
         PoolSpec pool = dice.percent(counted_percent) ? counted_pool(dice, character)
                                                       : worker_pool(dice, character);
         if (character.accounts && dice.percent(90)) {
@@ -242,9 +275,13 @@ void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>&
         const bool counted = pool.config.kind == shm::PoolKind::kCounted;
         if (character.elastic && !counted && dice.percent(90)) {
             choose_elastic(dice, pool.config);
-            if (pool.config.expiry == shm::ExpiryMode::kLazy || dice.percent(50))
+            const bool is_dispatched = character.dispatched && dice.percent(95);
+            if (is_dispatched || character.accounts ||
+                pool.config.expiry == shm::ExpiryMode::kLazy || dice.percent(50)) {
                 pool.vector.clear();
+            }
             choose_sizes(dice, pool);
+            if (is_dispatched) choose_dispatch(dice, pool.config);
         }
         pool.name = "pool" + std::to_string(i);
         pools.push_back(pool);
@@ -256,10 +293,14 @@ void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>&
 Character choose_character(Dice& dice, Journal& journal, Flavour flavour) {
     Character character =
         flavour == Flavour::kAccounts ? choose_account_frequencies(dice) : choose_frequencies(dice);
-    character.priorities = flavour == Flavour::kPriorities || flavour == Flavour::kElastic;
-    if (flavour == Flavour::kElastic) choose_elastic_frequencies(dice, character);
+    const bool is_elastic = flavour == Flavour::kElastic || flavour == Flavour::kDispatched;
+    character.priorities = flavour == Flavour::kPriorities || is_elastic;
+    if (is_elastic) choose_elastic_frequencies(dice, character);
+    if (flavour == Flavour::kDispatched) choose_dispatch_frequencies(dice, character);
+    if (flavour == Flavour::kAccounts && dice.percent(40)) choose_elastic_accounts(dice, character);
     choose_limits(dice, character, journal.limits);
     choose_pools(dice, character, journal.pools);
+    if (character.dispatched) journal.limits.entries = dice.one_of<uint32_t>({3, 8, 64, 64, 64});
     uint32_t counted = 0;
     for (const PoolSpec& pool : journal.pools)
         counted += pool.config.slots;
@@ -282,6 +323,7 @@ PoolSpec changed_pool(Dice& dice, const Character& character, const PoolSpec& po
     if (!by_account) other.config.order = pool.config.order;
     other.name = pool.name;
     if (pool.config.workers_max != 0) choose_elastic(dice, other.config);
+    if (pool.config.dispatch) choose_dispatch(dice, other.config);
     if (dice.percent(5)) return other;  // it may be that its expiry cannot change
     const core::PoolConfig& old = pool.config;
     other.config.expiry = old.expiry;

@@ -35,6 +35,17 @@ struct Character {
     uint64_t announce_percent = 8;
     uint64_t created_weight = 60;
 
+    bool dispatched = false;  // most pools are
+    uint64_t entries = 6;     // names of them
+    uint64_t supervisor_percent = 0;
+    uint64_t named_percent = 95;  // of entries, in a reading of the queue
+    uint64_t entry_weight = 40;
+    uint64_t first_read_weight = 5;
+    uint64_t read_weight = 5;
+    uint64_t operation_weight = 30;
+    uint64_t worker_weight = 30;
+    uint64_t process_weight = 20;
+
     // Pools ordered by account: each of these is in some journals and not in others.
     bool accounts = false;
     bool labels = false;

@@ -79,7 +79,7 @@ void Writer::write_one() {
         harvest();
     } else if (has_lapsing() ? dice_.percent(50) : dice_.below(200) == 0) {
         touch();
-    } else if (!write_one_of_accounts() && !write_one_of_elastic()) {
+    } else if (!write_one_of_accounts() && !write_one_of_dispatch() && !write_one_of_elastic()) {
         switch (dice_.weighed(
             {character_.claim_weight, 4, character_.release_weight, 5, 8, 60, 3, 1})) {
             case 0:

@@ -14,7 +14,7 @@
 namespace dibs::naive {
 
 // Which pools a journal is about.
-enum class Flavour { kArrival, kAccounts, kPriorities, kElastic };
+enum class Flavour { kArrival, kAccounts, kPriorities, kElastic, kDispatched };
 
 Journal generate_journal(uint64_t seed, size_t steps, Flavour flavour);
 

@@ -36,6 +36,7 @@ void Writer::set_type() {
     step.type.provider_type = dice_.one_of<const char*>({"", "metal", "metal", "cloud"});
     step.type.preemptible = dice_.percent(30);
     step.type.quota_group = dice_.one_of<const char*>({"", "eu", "eu", "us"});
+    if (character_.accounts && dice_.percent(60)) step.labels = some_labels(3);
     put(step);
 }
 
@@ -126,6 +127,11 @@ void Writer::announce_for_order() {
     step.announce.is_protected = dice_.percent(10);
     step.announce.ready = dice_.percent(75);
     if (dice_.percent(60)) step.name = "worker" + std::to_string(dice_.below(8));
+    if (character_.accounts) {
+        step.labels = dice_.percent(80)
+                          ? std::vector<std::string>(order->labels.begin(), order->labels.end())
+                          : some_labels(3);
+    }
     if (dice_.percent(85)) step.labels.emplace_back("gpu");
     if (dice_.percent(10)) step.type_name = any_type();
     if (dice_.percent(3)) step.attributes_size = 10'000;

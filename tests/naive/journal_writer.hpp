@@ -72,6 +72,26 @@ class Writer {
     uint32_t any_elastic_pool();
     const Slot* any_order(bool open);
 
+    // journal_of_dispatch.cpp: what dispatched pools have of their own
+    bool write_one_of_dispatch();
+    void report_entry();
+    void read_queue();
+    void operate_queue();
+    void end_operation();
+    void report_worker();
+    void report_process();
+    void probe();
+    void set_behaviour();
+    uint32_t any_dispatched_pool();
+    template <class Wanted>
+    const Entry* any_entry(uint32_t pool, const Wanted& wanted);
+    const Entry* any_entry(uint32_t pool);
+    const Slot* any_worker_slot(uint32_t pool);
+    TimeNs instant_near(std::initializer_list<TimeNs> instants);
+    std::string entry_name();
+    std::string any_type_of(uint32_t pool);
+    bool all_queues_are_read() const;
+
     // journal_of_vectors.cpp
     void want_part(Step& step);
     void accept_offer(Step& step);

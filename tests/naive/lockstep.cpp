@@ -11,6 +11,7 @@
 #include "broker/core/core.hpp"
 #include "broker/core/look.hpp"
 #include "tests/naive/account_rows.hpp"
+#include "tests/naive/dispatch_rows.hpp"
 #include "tests/naive/elastic_rows.hpp"
 #include "tests/naive/journal_bytes.hpp"
 #include "tests/naive/naive_core.hpp"
@@ -262,11 +263,12 @@ std::string Lockstep::left_to_pass(bool same_turn) const {
         const core::DecisionKind kind = decision.kind;
         if (kind != core::DecisionKind::kGrant && kind != core::DecisionKind::kAssign &&
             kind != core::DecisionKind::kPreempt && kind != core::DecisionKind::kEnd &&
-            kind != core::DecisionKind::kCreate && kind != core::DecisionKind::kStop) {
+            kind != core::DecisionKind::kCreate && kind != core::DecisionKind::kStop &&
+            kind < core::DecisionKind::kLock) {
             continue;
         }
         return std::string("left to another pass: ") + name_of(kind) + " of claim " +
-               std::to_string(decision.claim);
+               std::to_string(decision.claim) + std::string(decision.entry);
     }
     return {};
 }
@@ -316,7 +318,8 @@ bool Lockstep::compare(size_t step) {
         if (!differs.empty()) return disagree(step, differs);
     }
     if (has_elastic_) {
-        const std::string differs = elastic_difference(*real_, *real_player_, naive_);
+        std::string differs = elastic_difference(*real_, *real_player_, naive_);
+        if (differs.empty()) differs = dispatch_difference(*real_, bytes_.span(), naive_);
         if (!differs.empty()) return disagree(step, differs);
     }
     // Earlier is a turn for nothing, later a wake-up lost. When balances are worth a turn, and when

@@ -88,9 +88,42 @@ struct Slot {
     shm::OrderState order = shm::OrderState::kNone;
     uint32_t type = shm::kNoRow;  // its place among types
     TimeNs boot_until_ns = shm::kNever;
-    Vector wanted;            // ordered: what its worker is to have at least
-    uint64_t stop_place = 0;  // to be stopped: counts how often slots have become so, from 1
-    bool is_stop_told = false;
+    Vector wanted;  // ordered: what its worker is to have at least
+    uint64_t wanted_width = 0;
+    bool is_make_told = false;  // to the present provisioner
+    bool is_stop_told = false;  // to any
+    // Of dispatched pools.
+    uint64_t entry = 0;  // whose process is alive here; 0: none
+    bool is_held = false;
+    bool is_broken = false;  // its probes have failed for too long
+    TimeNs probe_ns = 0;     // the last good one began
+    TimeNs came_ns = 0;      // it was reported first; `confirmed_ns` is of its last report
+};
+
+// Of a queue that is kept elsewhere.
+inline constexpr uint64_t kNoWorker = UINT64_MAX;
+enum class EntryIs { kAbsent, kQueued, kLocked, kRunning, kComplete, kCancelled };
+enum class Operation { kNone, kLock, kUnlock, kKill };
+
+struct Entry {
+    uint64_t id = 0;
+    uint64_t number = 0;  // counts its pool's new entries, from 1: its place in order of arrival
+    uint32_t pool = 0;
+    std::string name;
+    EntryIs is = EntryIs::kQueued;
+    Operation operation = Operation::kNone;
+    bool is_supervisor = false;
+    bool is_hopeless = false;  // a kill of its process has failed
+    int32_t priority = 1;
+    std::optional<std::set<uint32_t>> types;  // their places; none: any
+    uint32_t lock_count = 0;
+    // A process: alive on a worker, or exited.
+    bool has_process = false;
+    bool is_starting = false;     // nobody has reported it yet
+    uint64_t worker = kNoWorker;  // a slot's id, while alive
+    TimeNs exited_ns = shm::kNever;
+    TimeNs event_ns = 0;              // it was reported last, or named by a reading
+    TimeNs changed_ns = shm::kNever;  // it was changed here; kNever: it was not
 };
 
 struct Claim {
@@ -201,7 +234,9 @@ struct Type {
     uint64_t cost = 1;
     std::string provider_type;
     bool is_preemptible = false;
+    bool is_going = false;
     std::string quota_group;
+    Labels labels;                   // in a pool ordered by account
     uint32_t session = shm::kNoRow;  // its provisioner's
     TimeNs backoff_ns = 0;
     TimeNs failed_until_ns = 0;
@@ -210,9 +245,9 @@ struct Type {
 
 // What an elastic pool remembers, by the letters of S1.
 struct Elastic {
-    uint64_t limit = 0;         // M
-    uint64_t within_quota = 0;  // Q
-    uint64_t quota_below = 0;   // at quota until there are fewer workers; 0: not so
+    uint64_t limit = 0;                 // M
+    uint64_t within_quota = 0;          // Q
+    std::optional<uint64_t> quota_met;  // with so many workers
     TimeNs quota_until_ns = 0;
     TimeNs overload_ns = shm::kNever;
     bool is_overload_new = false;
@@ -221,6 +256,11 @@ struct Elastic {
     int64_t headroom_told = 0;
     uint64_t gathered = 0;  // the newest claim that was seen to wait
     TimeNs gather_until_ns = 0;
+    // Of dispatched pools.
+    enum class Phase { kReading, kStale, kServing } phase = Phase::kReading;
+    TimeNs stale_until_ns = 0;  // 0: not begun
+    TimeNs queue_read_ns = 0;   // when the last reading that worked began
+    uint64_t entries_seen = 0;
 };
 
 struct Pool {
@@ -282,8 +322,9 @@ struct Model {
     std::map<uint64_t, EndedLease> ended;
     std::map<std::string, Account> accounts;
     uint32_t types_seen = 0;
-    uint64_t stops_seen = 0;
     std::map<uint32_t, Type> types;
+    uint64_t entries_seen = 0;
+    std::map<uint64_t, Entry> entries;       // by id
     std::map<uint64_t, std::string> errors;  // of workers, by the claim's number
     struct Pulled {
         uint64_t slot;

@@ -26,6 +26,7 @@ void NaiveCore::begin_turn(TimeNs now, bool same_turn) {
     decisions_.clear();
     decided_slots_.clear();
     decided_costs_.clear();
+    entry_names_.clear();
     if (!same_turn) {
         m_.has_passed = false;
         m_.granted_by_pass.clear();
@@ -57,7 +58,7 @@ void NaiveCore::decide(bool last_pass) {
     }
     tell_drained();
     if (last_pass) tell_pulled();
-    publish_demand();
+    if (!m_.pass_once_more) publish_demand();  // "behind the last pass"
 }
 
 // S0.10: in order of arrival; at the first for which there is no slot the rest is kept in order.

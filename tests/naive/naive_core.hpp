@@ -12,6 +12,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -63,6 +65,14 @@ class NaiveCore {
     shm::Reason apply(const core::DeleteType& deleted);
     void apply(const core::Provide& provide);
     void apply(const core::Provisioned& provisioned);
+    void apply(const core::EntryReport& report);
+    void apply(const core::QueueRead& read);
+    void apply(const core::QueueOperation& operation);
+    void apply(const core::OperationDone& done);
+    void apply(const core::WorkerReport& report);
+    void apply(const core::ProcessReport& report);
+    void apply(const core::Probe& probe);
+    void apply(const core::SetBehaviour& set);
 
     [[nodiscard]] std::span<const core::Decision> decisions() const { return decisions_; }
     [[nodiscard]] std::span<const core::DecidedSlot> decided_slots(
@@ -97,8 +107,13 @@ class NaiveCore {
     // Of an elastic pool: "F" of S1, of one type or of all.
     [[nodiscard]] uint64_t unallocated(uint32_t pool, uint32_t type = shm::kNoRow) const;
     [[nodiscard]] bool at_quota(uint32_t pool) const;
+    [[nodiscard]] bool quota_is_met(uint32_t pool) const;
     [[nodiscard]] bool at_capacity(const Type& type) const;
     [[nodiscard]] bool is_elastic(uint32_t pool) const;
+    [[nodiscard]] bool is_dispatched(uint32_t pool) const;
+    // Entries that wait, in order.
+    [[nodiscard]] std::vector<uint64_t> entry_order(uint32_t pool) const;
+    [[nodiscard]] uint64_t supervisors_max(uint32_t pool) const;
     // Instants at which time alone may change what provisioners are told, in order.
     [[nodiscard]] std::vector<TimeNs> provision_instants() const;
     // Those that somebody still names.
@@ -270,6 +285,14 @@ class NaiveCore {
     void demote(uint32_t pool, const Account& account, uint8_t at, int64_t units);
     void promote(uint32_t pool, const Account& account, uint8_t at, int64_t units);
     bool promotion_is_barred(const Lease& lease) const;
+    // elastic pools
+    [[nodiscard]] std::vector<std::vector<uint64_t>> alike(const Pass& pass) const;
+    [[nodiscard]] bool may_be_served(const Claim& claim,
+                                     const Labels& labels,
+                                     const std::vector<Labels>& coming) const;
+    void provision(const Pass& pass);
+    void provision_accounts(const Pass& pass);
+    void stop_for_others(const Pass& pass);
     void move_lease(Lease& lease, uint8_t to);
     void spill_to_free(Pass& pass, uint8_t at);
 
@@ -282,8 +305,12 @@ class NaiveCore {
     void use_ended(const Lease& lease);
     void order_failed(uint64_t slot);
     void meet_quota(uint32_t pool);
+    void forget_quota(uint32_t pool);
     void meet_capacity(const Type& of, const core::Provisioned& answer);
     void boots_time_out();
+    void cut_pauses(uint32_t pool);
+    bool type_goes(uint32_t type);
+    void start_failed(uint32_t type);
 
     // elastic pools: the pass
     bool provision(uint32_t pool);
@@ -296,17 +323,21 @@ class NaiveCore {
     [[nodiscard]] std::vector<uint64_t> in_line(uint32_t pool, bool locked) const;
     [[nodiscard]] std::vector<uint32_t> types_by_cost(uint32_t pool) const;
     [[nodiscard]] uint32_t cheapest(uint32_t pool) const;
-    bool create(uint32_t pool, const Vector& least = {}, uint64_t width = 0);
+    bool create(uint32_t pool, uint32_t type, const Vector& least = {}, uint64_t width = 0);
+    [[nodiscard]] bool can_be_made(uint32_t type) const;
     void create_missing(uint32_t pool);
     bool unlock_over_quota(uint32_t pool);
     bool lock_queued(uint32_t pool);
-    void create_spare(uint32_t pool);
+    void create_spare(uint32_t pool, uint64_t needed);
+    [[nodiscard]] bool is_below_limit(uint32_t pool) const;
     static bool is_unallocated(const Slot& slot);
-    static bool is_to_stop(const Slot& slot);
+    bool is_to_stop(const Slot& slot) const;
     void stop_idle(uint32_t pool);
-    void note_stop(uint64_t slot);
-    void tell_stops(uint32_t pool);
-    void tell_stops_again(uint32_t type);
+    bool stop_if_idle_too_long(Slot& slot);
+    [[nodiscard]] bool drains_alone(uint32_t pool) const;
+    void tell_provisioners(uint32_t pool);
+    void tell_again(uint32_t type);
+    void tell_to_make(Slot& slot);
     bool time_changes(TimeNs at) const;
 
     // elastic pools whose slots have resources
@@ -327,6 +358,57 @@ class NaiveCore {
     [[nodiscard]] std::map<uint32_t, Box> workers_of(uint32_t pool) const;
     static bool put_into(Box& box, const Task& task);
     [[nodiscard]] Vector smallest_order(uint32_t pool) const;
+    // dispatched pools: reports
+    shm::Reason dispatch_refusal(uint32_t pool,
+                                 std::initializer_list<std::string_view> names) const;
+    std::optional<std::set<uint32_t>> types_named(uint32_t pool,
+                                                  std::span<const std::string_view> names) const;
+    void come_back(Entry& entry);
+    void suits_no_type(const core::EntryReport& report, Entry* known);
+    shm::Reason operation_refusal(const Entry* entry, core::QueueWord word) const;
+    Entry* entry_named(uint32_t pool, std::string_view name);
+    Entry* new_entry(uint32_t pool, std::string_view name);
+    void lock(Entry& entry);
+    void unlock(Entry& entry);
+    void behave(Slot& slot, shm::Behaviour behaviour);
+    void worker_says(Slot& slot, core::WorkerReport::State state, TimeNs at);
+    void put_on(Entry& entry, Slot& worker);
+    void process_is_gone(uint64_t entry);
+    void process_has_exited(Entry& entry, TimeNs at);
+    void leave_queue(Entry& entry);
+    Slot* new_worker(uint32_t pool, std::string_view name, uint32_t type);
+
+    // dispatched pools: the pass
+    struct Overs {
+        std::vector<uint64_t> supervisors;
+        std::vector<uint64_t> quota;
+        std::map<uint32_t, uint64_t> free;  // workers that the pass has left, by type
+    };
+    void dispatch(uint32_t pool);
+    bool stale_locks_are_mended(uint32_t pool);
+    [[nodiscard]] bool has_unknown_worker(uint32_t pool) const;
+    [[nodiscard]] std::vector<uint64_t> entries_by_number(uint32_t pool) const;
+    [[nodiscard]] std::vector<uint32_t> eligible_types(const Entry& entry) const;
+    [[nodiscard]] uint32_t available_type(const Entry& entry) const;
+    [[nodiscard]] uint64_t running_supervisors(uint32_t pool) const;
+    [[nodiscard]] std::vector<uint64_t> stale_locks(uint32_t pool) const;
+    Slot* worker_to_start_on(uint32_t type);
+    Overs map_entries(uint32_t pool);
+    void unlock_over(uint32_t pool, const Overs& over);
+    void stop_for_room(uint32_t pool, Overs& over);
+    void stop_idle_left(uint32_t pool, Overs& over);
+    void create_spare_beside(uint32_t pool, const Overs& over);
+    bool begin(Entry& entry, Operation operation);
+    void start(Entry& entry, Slot& worker);
+    core::Decision& tell_of_entry(core::DecisionKind kind, const Entry& entry);
+    void reconcile(uint64_t entry);
+    bool reconcile_once(Entry& entry);
+    bool kill(Entry& entry);
+    bool cancel(Entry& entry, shm::Reason reason);
+    bool drop_exited(Entry& entry);
+    bool forget(Entry& entry);
+    [[nodiscard]] bool may_be_forgotten(const Entry& entry) const;
+    void end_entry(const Entry& entry, shm::Outcome outcome, shm::Reason reason);
 
     // preemption
     void preempt_at(Pass& pass, uint8_t at);
@@ -377,7 +459,8 @@ class NaiveCore {
     std::vector<core::Decision> decisions_;
     std::vector<core::DecidedSlot> decided_slots_;
     std::vector<int64_t> decided_costs_;
-    std::vector<Vector> held_back_;  // in a pass: what those want at least who wait
+    std::deque<std::string> entry_names_;  // that decisions of this turn name
+    std::vector<Vector> held_back_;        // in a pass: what those want at least who wait
 };
 
 }  // namespace dibs::naive

@@ -170,6 +170,9 @@ void Player<CoreType>::play(const Step& step) {
         case StepKind::kRestart:
         case StepKind::kTurnEnd:
             break;
+        default:
+            dispatch(step);
+            break;
     }
     listen();
 }
@@ -385,11 +388,12 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             break;
         case DecisionKind::kEnd:
             of_claim();
+            line.entry = decision.entry;
             line.user_data = decision.user_data;
             line.outcome = decision.outcome;
             line.value = decision.value;
             if (decision.reason == shm::Reason::kDuplicate ||
-                decision.reason == shm::Reason::kUnavailable) {
+                (decision.reason == shm::Reason::kUnavailable)) {
                 line.first_claim = decision.id;
             }
             held_by();
@@ -432,6 +436,18 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             line.session = session_label(decision.session);
             line.type = type_name(core_, decision.type);
             of_slot();
+            break;
+        case DecisionKind::kStart:
+        case DecisionKind::kKillProcess:
+            line.type = type_name(core_, decision.type);
+            line.slot = decision.slot_number;
+            [[fallthrough]];
+        case DecisionKind::kLock:
+        case DecisionKind::kUnlock:
+        case DecisionKind::kForget:
+            line.pool = pool_label(decision.pool);
+            line.entry = decision.entry;
+            line.value = decision.id;  // its number
             break;
         case DecisionKind::kPreempt:
         case DecisionKind::kRefund:

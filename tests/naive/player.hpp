@@ -85,6 +85,7 @@ class Player {
     void delete_type(const Step& step);
     void provide(const Step& step);
     void provisioned(const Step& step);
+    void dispatch(const Step& step);
     uint64_t slot_id(uint32_t label) const;
     void harvest(const Step& step);
     void hear(const core::Decision& decision);

@@ -30,11 +30,11 @@ uint64_t first_limit(const core::PoolConfig& config) {
 bool NaiveCore::change_is_refused(uint32_t row, const core::PoolConfig& config) const {
     const Pool& pool = m_.pools.at(row);
     const core::PoolConfig& old = pool.config;
-    const bool is_another = config.kind != old.kind || config.expiry != old.expiry ||
-                            config.order != old.order || config.payload_max != old.payload_max ||
-                            config.answer_max != old.answer_max ||
-                            config.attributes_max != old.attributes_max ||
-                            (config.workers_max != 0) != (old.workers_max != 0);
+    const bool is_another =
+        config.kind != old.kind || config.expiry != old.expiry || config.order != old.order ||
+        config.payload_max != old.payload_max || config.answer_max != old.answer_max ||
+        config.attributes_max != old.attributes_max ||
+        (config.workers_max != 0) != (old.workers_max != 0) || config.dispatch != old.dispatch;
     const bool has_slots = counters(row).slots != 0;
     const bool label_changes = config.required_label != pool.required_label;
     if (is_another || (has_slots && label_changes)) return true;
@@ -92,6 +92,7 @@ uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*
     m_.pools[row].create_min = *vector_of(row, config.create_min);
     m_.pools[row].required_label = config.required_label;
     m_.pools[row].is_leaving = false;
+    if (is_elastic(row)) cut_pauses(row);
     shrink_pool(row);
     grow_pool(row);
     return row;
@@ -120,15 +121,14 @@ void NaiveCore::drain_slot(Slot& slot, bool on) {
     if (slot.is_drained == on || slot.is_stop_told)
         return;  // S1.37: what is being stopped stays so
     slot.is_drained = on;
+    slot.is_held = false;
     slot.is_protected = on;
     if (slot.holder_is_killed) return;
-    const uint64_t id = slot.id;
     if (on) {
         protect(slot);
     } else {
         admit_if_only_waiting(slot);
     }
-    note_stop(id);
 }
 
 // Glossary: slots of a counted pool have no worker behind them. So nobody says that they are idle,
@@ -238,6 +238,7 @@ Reason NaiveCore::delete_pool(uint32_t row, bool when_unused) {
     std::erase_if(m_.slots, [&](const auto& entry) { return entry.second.pool == row; });
     if (!m_.pools[row].vector.empty()) arena_freed(1);
     drop_types(row);
+    std::erase_if(m_.entries, [&](const auto& entry) { return entry.second.pool == row; });
     Pool gone;
     gone.is_gone = true;
     gone.gone_ns = m_.now;

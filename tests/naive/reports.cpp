@@ -322,8 +322,8 @@ void NaiveCore::unassign(uint64_t number, TimeNs at, std::string_view error) {
 // long; kNever of any other slot.
 TimeNs NaiveCore::silent_too_long(const Slot& slot) const {
     const core::PoolConfig& pool = m_.pools.at(slot.pool).config;
-    const bool is_reported =
-        pool.kind == shm::PoolKind::kWorker && slot.session == shm::kNoRow && by_account(slot.pool);
+    const bool is_reported = pool.kind == shm::PoolKind::kWorker && slot.session == shm::kNoRow &&
+                             slot.order == shm::OrderState::kNone && by_account(slot.pool);
     const bool is_held =
         slot.is == SlotIs::kLeased || slot.is == SlotIs::kReserved || slot.holder_is_killed;
     if (!is_reported || is_held) return shm::kNever;

@@ -70,6 +70,7 @@ void NaiveCore::become_idle(uint64_t id) {
     slot.is = SlotIs::kIdle;
     slot.idle_place = m_.idle_seen++;
     slot.idle_since_ns = m_.now;
+    slot.boot_until_ns = shm::kNever;
 }
 
 // S0.11: nobody has said of it that it is idle: it is not in the queue until its worker does.
@@ -79,7 +80,6 @@ void NaiveCore::become_recovering(uint64_t id) {
     slot.is_taken_back = false;
     slot.only_waits_for_admission = false;
     if (is_leaving(slot)) return leave(id);
-    note_stop(id);
 }
 
 // S0.19: its worker was asked and has not answered. As long as that is so the slot is held, if for
@@ -91,7 +91,6 @@ void NaiveCore::become_unknown(uint64_t id) {
     slot.is_taken_back = is_asked;
     slot.only_waits_for_admission = false;
     if (is_leaving(slot)) return leave(id);
-    note_stop(id);
 }
 
 // S0.15: a slot that is not there any more is in no queue. S0.20: its id is not used again, so that
@@ -114,8 +113,10 @@ void NaiveCore::leave(uint64_t id) {
     }
     arena_freed(slot.attribute_blocks);
     const uint32_t pool = slot.pool;
+    const uint32_t type = slot.type;
     m_.slots.erase(id);
     slot_count_fell(pool);
+    if (type != shm::kNoRow) type_goes(type);
 }
 
 // A claim or a lease lets the slot go. S0.24: whatever was left of its reservation ends with that,
@@ -169,7 +170,6 @@ void NaiveCore::stop_admission(Slot& slot) {
     slot.is = SlotIs::kRecovering;
     slot.only_waits_for_admission = true;
     if (slot.promised_to != 0) void_promise(slot.id);
-    note_stop(slot.id);
 }
 
 // S0.16, S0.28: a slot that was idle but for what stopped it is admitted when that is gone, at
@@ -186,8 +186,10 @@ Reason NaiveCore::announce_refusal(const core::Announce& announce,
     if (announce.refusal != Reason::kOk) return announce.refusal;
     if (!pool_lives(announce.pool)) return Reason::kUnknownPool;
     const core::PoolConfig& pool = m_.pools[announce.pool].config;
-    if (pool.kind == shm::PoolKind::kCounted) return Reason::kState;
-    if (existing != nullptr && existing->session != announce.session) return Reason::kNameInUse;
+    if (pool.kind == shm::PoolKind::kCounted || pool.dispatch) return Reason::kState;
+    // "The name is another session's, or that of another worker than the order's."
+    if (existing != nullptr && (existing->session != announce.session || is_of_order))
+        return Reason::kNameInUse;
     if (announce.attributes.size() > pool.attributes_max) return Reason::kPayload;
     const Reason wrong = announced_vector_refusal(announce, existing);
     if (wrong != Reason::kOk) return wrong;
@@ -207,7 +209,7 @@ Reason NaiveCore::announce_refusal(const core::Announce& announce,
 void NaiveCore::apply(const core::Announce& announce) {
     Slot* known = slot_named(announce.pool, announce.name);
     // An order that is not there any more, or another pool's, is none.
-    Slot* order = known == nullptr ? open_order(announce.order, announce.pool) : nullptr;
+    Slot* order = open_order(announce.order, announce.pool);
     const Reason refusal = announce_refusal(announce, known, order != nullptr);
     if (refusal != Reason::kOk) {
         tell_result(announce.session, announce.user_data, refusal);
@@ -218,7 +220,6 @@ void NaiveCore::apply(const core::Announce& announce) {
     if (order != nullptr) {
         order->is = SlotIs::kRecovering;
         order->order = shm::OrderState::kAnnounced;
-        order->boot_until_ns = shm::kNever;
         order->session = announce.session;
         order->name = announce.name;
     }
@@ -235,12 +236,14 @@ void NaiveCore::apply(const core::Announce& announce) {
     Slot& slot = m_.slots.at(id);
     // "A worker without an order may say its type."
     if (slot.order == shm::OrderState::kNone && !announce.type.empty()) {
+        const uint32_t before = slot.type;
         slot.type = type_named(announce.pool, announce.type);
+        if (before != shm::kNoRow) type_goes(before);
     }
     arena_freed(slot.attribute_blocks);
     slot.attribute_blocks = blocks_for(announce.attributes.size());
     slot.worker_tag = announce.worker_tag;
-    slot.is_protected = announce.is_protected || slot.is_drained;
+    slot.is_protected = announce.is_protected || slot.is_drained || slot.is_held;
     slot.is_unqualified = lacks_label(announce.pool, label_set(announce.labels));
     if (by_account(announce.pool)) slot.labels = label_set(announce.labels);
 
@@ -251,7 +254,6 @@ void NaiveCore::apply(const core::Announce& announce) {
     announced.pool = slot.pool;
     announced.slot_number = slot.number;
     announced.id = id;
-    note_stop(id);
     if (known != nullptr) {
         announce_again(slot, announce);
     } else if (announce.ready) {

@@ -58,6 +58,16 @@ const char* name_of(DecisionKind kind) {
             return "create";
         case DecisionKind::kStop:
             return "stop";
+        case DecisionKind::kLock:
+            return "lock";
+        case DecisionKind::kUnlock:
+            return "unlock";
+        case DecisionKind::kStart:
+            return "start";
+        case DecisionKind::kKillProcess:
+            return "kill-process";
+        case DecisionKind::kForget:
+            return "forget";
     }
     return "?";
 }
@@ -186,74 +196,6 @@ const char* name_of(Word kind) {
             return "protect";
         case Word::kUnprotect:
             return "unprotect";
-    }
-    return "?";
-}
-
-const char* name_of(StepKind kind) {
-    switch (kind) {
-        case StepKind::kSetPool:
-            return "set-pool";
-        case StepKind::kChangePool:
-            return "change-pool";
-        case StepKind::kSetAccount:
-            return "account";
-        case StepKind::kDeleteAccount:
-            return "delete-account";
-        case StepKind::kResetBalance:
-            return "reset-balance";
-        case StepKind::kReport:
-            return "report";
-        case StepKind::kPull:
-            return "pull";
-        case StepKind::kUnassign:
-            return "unassign";
-        case StepKind::kUpdateClaim:
-            return "update-claim";
-        case StepKind::kOpen:
-            return "open";
-        case StepKind::kDied:
-            return "died";
-        case StepKind::kHolderDied:
-            return "holder-died";
-        case StepKind::kClaim:
-            return "claim";
-        case StepKind::kCancel:
-            return "cancel";
-        case StepKind::kRelease:
-            return "release";
-        case StepKind::kKeepalive:
-            return "keepalive";
-        case StepKind::kAdopt:
-            return "adopt";
-        case StepKind::kKillFailed:
-            return "kill-failed";
-        case StepKind::kHarvest:
-            return "harvest";
-        case StepKind::kTouch:
-            return "touch";
-        case StepKind::kAnnounce:
-            return "announce";
-        case StepKind::kWord:
-            return "word";
-        case StepKind::kDeletePool:
-            return "delete-pool";
-        case StepKind::kDrain:
-            return "drain";
-        case StepKind::kSteer:
-            return "steer";
-        case StepKind::kSetType:
-            return "type";
-        case StepKind::kDeleteType:
-            return "delete-type";
-        case StepKind::kProvide:
-            return "provide";
-        case StepKind::kProvisioned:
-            return "provisioned";
-        case StepKind::kRestart:
-            return "restart";
-        case StepKind::kTurnEnd:
-            return "turn-end";
     }
     return "?";
 }
@@ -416,6 +358,16 @@ std::string to_string(const Step& step) {
         case StepKind::kProvisioned:
             line.say(provision_words(step)).say("slot=" + slot_name(step.subject));
             break;
+        case StepKind::kEntryReport:
+        case StepKind::kQueueRead:
+        case StepKind::kQueueOperation:
+        case StepKind::kOperationDone:
+        case StepKind::kWorkerReport:
+        case StepKind::kProcess:
+        case StepKind::kProbe:
+        case StepKind::kBehaviour:
+            line.add("pool", step.pool, kNoLabel).say(dispatch_words(step));
+            break;
         case StepKind::kRestart:
             break;
         case StepKind::kTurnEnd:
@@ -446,6 +398,7 @@ std::string to_string(const PoolSpec& pool) {
     if (config.expiry == shm::ExpiryMode::kLazy) line.say("lazy");
     if (config.order == shm::PoolOrder::kPriority) line.say("priority");
     if (config.workers_max != 0) line.say(words_of_elastic(config));
+    if (config.dispatch) line.say(words_of_dispatch(config));
     if (config.order == shm::PoolOrder::kAccount) line.say(words_of_account_order(config));
     return line.text();
 }
@@ -470,6 +423,7 @@ std::string to_string(const DecisionLine& decision) {
     for (const uint64_t amount : decision.resources)
         line.say("of:" + std::to_string(amount));
     line.add("answer", decision.answer.size(), 0).add("type", decision.type, "");
+    line.add("entry", decision.entry, "");
     line.add("account", decision.account, shm::kNoRow).add("other", decision.other_claim, 0);
     if (decision.from_class != decision.to_class) {
         line.say(std::to_string(decision.from_class) + "->" + std::to_string(decision.to_class));

@@ -27,4 +27,8 @@ std::string report_words(const Step& step);
 std::string words_of_elastic(const core::PoolConfig& config);
 std::string provision_words(const Step& step);
 
+// What only dispatched pools look at.
+std::string words_of_dispatch(const core::PoolConfig& config);
+std::string dispatch_words(const Step& step);
+
 }  // namespace dibs::naive

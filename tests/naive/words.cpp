@@ -85,7 +85,7 @@ void NaiveCore::apply(const core::WorkerWord& word) {
             protect(slot);
             break;
         case Kind::kUnprotect:  // S0.16
-            slot.is_protected = slot.is_drained;
+            slot.is_protected = slot.is_drained || slot.is_held;
             admit_if_only_waiting(slot);
             break;
     }
@@ -125,7 +125,7 @@ void NaiveCore::confirm(Slot& slot, std::span<const uint8_t> answer) {
     slot.has_confirmed = true;
     const uint64_t number = slot.claim;
     if (m_.now > m_.claims.at(number).deadline_ns) return;
-    slot.is_protected = slot.is_drained;
+    slot.is_protected = slot.is_drained || slot.is_held;
     tell_answer(slot, answer);
     for (const uint64_t id : m_.claims.at(number).slots) {
         if (!m_.slots.at(id).has_confirmed) return;

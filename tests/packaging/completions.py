@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # tests/packaging/completions.py -- what each shell completes, against what --help lists.
 #
-#   completions.py DIBS DIBSD BASH-DIBS BASH-DIBSD ZSH-DIBS ... FISH-DIBSD        speaks TAP
+#   completions.py DIBS DIBSD RUNNER BASH-DIBS BASH-DIBSD BASH-RUNNER ZSH-DIBS ... FISH-RUNNER        speaks TAP
 # SPDX-License-Identifier: Apache-2.0
 import contextlib
 import os
@@ -47,7 +47,7 @@ def completed(shell, script, file, program, *words):
     return {line.split("\t")[0] for line in ran.stdout.splitlines() if line}
 
 
-def check(tap, shell, script, files, top, below, daemon):
+def check(tap, shell, script, files, top, below, daemons):
     def ask(program, *words):
         return completed(shell, script, files[program], program, *words)
 
@@ -65,9 +65,10 @@ def check(tap, shell, script, files, top, below, daemon):
         if command.wants_pool:
             tap.case(f"{shell}: dibs {name}: the broker's pools",
                      sorted({"gpu", "web"} - ask("dibs", name, "")))
-    wanted = {option for option in daemon.option_names() if option.startswith("--")}
-    tap.equal(f"{shell}: dibsd: the long options",
-              {word for word in ask("dibsd", "--") if word.startswith("--")}, wanted)
+    for name, daemon in daemons.items():
+        wanted = {option for option in daemon.option_names() if option.startswith("--")}
+        tap.equal(f"{shell}: {name}: the long options",
+                  {word for word in ask(name, "--") if word.startswith("--")}, wanted)
 
 
 @contextlib.contextmanager
@@ -90,15 +91,15 @@ def broker(dibs, dibsd):
             process.communicate()
 
 
-def main(dibs, dibsd, *files):
+def main(dibs, dibsd, runner, *files):
     with broker(dibs, dibsd):
-        ask_all(dibs, dibsd, files)
+        ask_all(dibs, {"dibsd": dibsd, "dibs-runner": runner}, files)
 
 
-def ask_all(dibs, dibsd, files):
+def ask_all(dibs, daemons, files):
     tap = Tap()
     top, below = spoken_help.tool(dibs)
-    daemon = spoken_help.daemon(dibsd)
+    daemons = {name: spoken_help.daemon(program) for name, program in daemons.items()}
     words = {name for name, command in below.items() if command.words}
     tap.case("--help names pools and words", [] if {"ls", "config"} <= words and
              below["exec"].wants_pool else [f"words: {words}"])
@@ -106,8 +107,8 @@ def ask_all(dibs, dibsd, files):
         if shutil.which(shell) is None:
             tap.skip(shell, f"{shell} is not installed")
             continue
-        own = dict(zip(("dibs", "dibsd"), files[2 * number:2 * number + 2]))
-        check(tap, shell, script, own, top, below, daemon)
+        own = dict(zip(("dibs", *daemons), files[3 * number:3 * number + 3]))
+        check(tap, shell, script, own, top, below, daemons)
     sys.exit(tap.end())
 
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # tests/packaging/manual.py -- the man pages as they are built, against what --help says.
 #
-#   manual.py DIBS DIBSD PAGE...        speaks TAP
+#   manual.py DIBS DIBSD RUNNER PAGE...        speaks TAP
 # SPDX-License-Identifier: Apache-2.0
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -38,7 +39,7 @@ def listed(text):
             for name in re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", line.split("  ")[0])}
 
 
-def main(dibs, dibsd, *paths):
+def main(dibs, dibsd, runner, *paths):
     tap = Tap()
     pages = {}
     for path in paths:
@@ -76,6 +77,18 @@ def main(dibs, dibsd, *paths):
     tap.case("dibsd.8: --no-keeper has no value, and says what it does not go with", [
         f"{option.names} {option.value} {option.about}" for option in daemon.options
         if option.names == ["--no-keeper"] and (option.value or "not with --no-standby" not in option.about)])
+    tap.equal("dibs-runner.8: lists the options of --help", listed(section(pages["dibs-runner.8"], "OPTIONS")),
+              set(spoken_help.daemon(runner).option_names()))
+    source = (ROOT / "broker/ctl/runner/command_file.cpp").read_text()
+    read = set(re.findall(r'(?:text|texts|count|size|word|uses|pair|find|table_of_texts)[({]\s*"(\w+)"', source)) - {"min"}
+    tap.case("dibs-runner.8: names every key of its file", [] if len(read) > 20 else ["too few"] +
+             sorted(key for key in read if not re.search(rf"\b{key}\b", pages["dibs-runner.8"])))
+    example = re.search(r"```toml\n(.*?)```", (ROOT / "docs/runner.md").read_text(), re.S)[1]
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(example)
+        file.flush()
+        ran = subprocess.run([runner, "--check", file.name], capture_output=True, text=True, check=False)
+    tap.equal("docs/runner.md: its example is a good file", (ran.returncode, ran.stderr), (0, ""))
     keys = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs/configuration.md").read_text(), re.M))
     tap.case("docs/configuration.md has keys", [] if len(keys) > 20 else ["too few"])
     tap.case("dibs.toml.5: names every key",

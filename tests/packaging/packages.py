@@ -106,7 +106,7 @@ def check_contents(tap, root):
     units = root.path / "usr/lib/systemd"
     if shutil.which("systemd-analyze"):
         for unit in sorted(units.glob("*/dibs*")):
-            text = unit.read_text().replace("/usr/bin/dibsd", f"{root.path}/usr/bin/dibsd")
+            text = unit.read_text().replace("/usr/bin/", f"{root.path}/usr/bin/")
             copy = root.path.parent / unit.parent.name / unit.name
             copy.parent.mkdir(exist_ok=True)
             copy.write_text(text)

@@ -119,6 +119,27 @@ TEST(Provision, OneSessionHasTheRoleOfATypeThatIsThere) {
     EXPECT_EQ(provide(huge, "huge"), DIBS_ENOROOM);
 }
 
+TEST(Provision, TheNextProvisionerIsToldOfAnUnansweredOrderWithATokenOfItsOwn) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kElastic);
+    const Attached first(dibsd.socket(), "py");
+    const Attached second(dibsd.socket(), "py");
+    const Attached client(dibsd.socket(), "py");
+    const Attached worker(dibsd.socket(), "py");
+    ASSERT_EQ(provide(first), DIBS_OK);
+    const dibs_claim_options want = Attached::asking(DIBS_FOREVER);
+    client.submit(&want);
+    const Asked order = next_order(first);
+    ASSERT_EQ(provide(first, "py", 0), DIBS_OK);
+    ASSERT_EQ(provide(second), DIBS_OK);
+    const Asked again = next_order(second);
+    EXPECT_EQ(again.id, order.id);
+    EXPECT_NE(again.text, order.text);
+    EXPECT_EQ(provisioned(first, order.id, DIBS_CREATED), DIBS_ENOTHOLDER);
+    EXPECT_NE(announce(worker, order.text), order.id) << "made for the one before";
+    EXPECT_EQ(announce(worker, again.text), order.id);
+}
+
 TEST(Provision, AnswersToWhatIsNoOrderChangeNothing) {
     const Folder folder;
     const Dibsd dibsd(folder, kElastic);

@@ -156,3 +156,30 @@ def test_latencies_are_the_pools_the_clients_and_ones_own(broker):
         assert own.count == 3 and 0 < own.p50 <= own.p99 <= own.longest
         assert client.latency("gpu").count == 3
         assert client.reported_latency().count <= 3
+
+
+def test_a_queue_that_is_kept_elsewhere_is_dispatched(broker):
+    with tempfile.TemporaryDirectory(prefix="dibs-python-") as folder:
+        made = Dibsd(folder, '[[pool]]\nname = "far"\nkind = "worker"\nworkers_max = 2\ndispatch = true\n')
+        admin = dibs.Administration(made.socket)
+        admin.report_worker("far", "w1", "idle", type="far")
+        admin.report_entry("far", "a", priority=3, supervisor=True, types=["far"])
+        admin.report_queue("far", ["a"], age=1)
+        orders, stamp = admin.orders("far", wait=60)
+        assert orders == [dibs.Order("lock", "a", 1, None, None)]
+        assert admin.orders("far", stamp=stamp) == (orders, stamp)
+        admin.report_done("far", "a")
+        assert admin.orders("far", wait=60, stamp=stamp)[0] == [dibs.Order("start", "a", 1, "w1", "far")]
+        admin.report_process("far", "a", "w1")
+        assert admin.orders("far")[0] == []
+        admin.set_behaviour("far", "w1", "hold")
+        admin.report_probe("far", "w1", True)
+        admin.report_entry("far", "a", state="complete")
+        assert admin.orders("far")[0] == [dibs.Order("kill", "a", 1, "w1", "far")]
+        admin.report_done("far", "a", error="it does not end")
+        admin.report_process("far", "a", "w1", exited=0)
+        for word in ("lock", "unlock", "cancel", "forget"):
+            with pytest.raises(errors.NotFound, match="no entry a"):
+                admin.queue_operation("far", "a", word)
+        with pytest.raises(errors.WrongState, match="no type of pool far"):
+            admin.report_entry("far", "b", types=["huge"])

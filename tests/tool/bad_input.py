@@ -30,10 +30,10 @@ def unknown(place):
                          "See dibs ls --help.\n"))
     expect_equal(place.run("ls", "clinets"),
                  (2, "", 'dibs ls: "clinets" cannot be listed; did you mean clients? There are '
-                         "pools, sets, types, slots, workers, claims, leases and clients\n"))
+                         "pools, sets, types, slots, workers, entries, claims, leases and clients\n"))
     expect_equal(place.run("ls", "xyzzy"),
                  (2, "", 'dibs ls: "xyzzy" cannot be listed; there are pools, sets, types, slots, workers, '
-                         "claims, leases and clients\n"))
+                         "entries, claims, leases and clients\n"))
     expect_equal(place.run("config", "check", "/no/such.toml")[0::2],
                  (1, "/no/such.toml: cannot be read: No such file or directory\n"))
     expect_equal(place.run("demo", "--secnds", "3"),
@@ -56,7 +56,7 @@ def unknown(place):
                  (2, "", 'dibs status: "extra" is a word too many\nSee dibs status --help.\n'))
     # What is missing, and what it would be.
     expect_equal(place.run("ls"),
-                 (2, "", "dibs ls: KIND is required: pools, sets, types, slots, workers, claims, leases or clients\n"
+                 (2, "", "dibs ls: KIND is required: pools, sets, types, slots, workers, entries, claims, leases or clients\n"
                          "See dibs ls --help.\n"))
     expect_equal(place.run("explain"),
                  (2, "", "dibs explain: CLAIM is required: the claim, such as c12: dibs ls claims shows "

@@ -5,6 +5,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -195,6 +196,25 @@ def never_ready(place):
     expect("was not ready within 200ms" in worker.stderr.read(), "not said")
 
 
+@case("events tell which workers are to be made and stopped, and of which type")
+def events(place):
+    start(place, idle="20ms")
+    seen = place.begin("events", "-f", "--jsonl")
+    while not select.select([seen.stdout], [], [], 0)[0]:
+        place.run("exec", "py", "--timeout", "1ms", "--", "true")
+    provide(place)
+    expect_equal(call(place).wait(60), 0)
+    told = []
+    for line in seen.stdout:
+        event = json.loads(line)
+        if event["event"] in ("create", "stop"):
+            told.append([event[key] for key in ("event", "pool", "type", "slot")])
+        if event["event"] == "stop":
+            break
+    seen.kill()
+    expect_equal(told, [["create", "py", "py", 0], ["stop", "py", "py", 0]])
+
+
 @case("a second provisioner of the type is refused, and one of a type that is not there, or that may not")
 def refused(place):
     start(place)
@@ -204,8 +224,9 @@ def refused(place):
     for name, text in said:
         code, out, err = place.run("worker", "py:2", "--type", name, "--", "true")
         expect(code != 0 and out == "" and text in err, (code, out, err))
-    code, _, err = place.run("worker", "py:2", "--type", "a/b", "--", "true")
-    expect(code == 2, (code, err))
+    for name in ("a/b", ""):
+        code, _, err = place.run("worker", "py:2", "--type", name, "--", "true")
+        expect(code == 2 and "--type" in err, (code, err))
 
 
 @case("its provisioner is killed: leases end, claims wait, and the next provisioner serves them")
@@ -268,6 +289,22 @@ def drains(place):
     await_none(place)
     expect_equal(place.run("undrain", "py")[0], 0)
     await_slots(place, 2, "idle")
+
+
+@case("a held worker takes no claim, and is not stopped when it has been idle for long")
+def held(place):
+    start(place, idle="100ms", more="workers_min = 1\n")
+    provide(place)
+    await_slots(place, 1, "idle")
+    first = slots(place, "idle")[0]["id"]
+    expect_equal(place.run("hold", first)[0], 0)
+    answer(call(place))
+    await_slots(place, 1, "idle")  # another one, and the minimum alone
+    expect_equal([(row["id"], row["held"]) for row in slots(place, "held")], [(first, True)])
+    expect_equal(place.run("unhold", first)[0], 0)
+    await_slots(place, 0, "held")
+    code, _, err = place.run("hold", "py/77")
+    expect_equal((code, err), (4, "dibs hold: there is no slot of that number in pool py\n"))
 
 
 @case("a worker that was not made for an order is an ordinary one, which nobody stops")

@@ -133,14 +133,14 @@ def rows_as_json(place):
                  '"held_ns":N,"holder_pid":N,"holder_command":"dibs","fence":1,'
                  '"worker":null,"announcer_pid":null,"round":1,'
                  '"protected":false,"unqualified":false,"draining":false,"drained":false,"attributes":["device=0"],"resources":null,'
-                 '"type":null}')
+                 '"type":null,"held":false}')
     expect_equal(said[2],
                  '{"schema":"dibs.slots/1","id":"web/0","pool":"web","number":0,'
                  '"slot":"s0x100000002","state":"idle","name":"w-0","holder":null,"account":null,'
                  '"held_ns":null,"holder_pid":null,"holder_command":null,"fence":null,'
                  '"worker":"W","announcer_pid":N,'
                  '"round":0,"protected":false,"unqualified":false,"draining":false,"drained":false,'
-                 '"attributes":["port=80"],"resources":null,"type":null}')
+                 '"attributes":["port=80"],"resources":null,"type":null,"held":false}')
     row = (f'"pid":N,"user":"{USER}","command":"dibs",'
            '"account":"uid:U","age_ns":N,"state":"open","slots":S,"claims":0,"leases":L,'
            '"uid":N,"gid":N')

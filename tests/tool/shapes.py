@@ -48,6 +48,11 @@ attributes_max = 64
 name = "py"
 kind = "worker"
 workers_max = 1
+[[pool]]
+name = "sent"
+kind = "worker"
+workers_max = 1
+dispatch = true
 [[set]]
 name = "any"
 pools = ["gpu", "web"]
@@ -99,6 +104,28 @@ def gather_reports(place, take):
     take("report absent", "far", "--claim", f"c{number}")
     claim.kill()
     claim.wait()
+
+
+def gather_dispatched(place, take):
+    """Each word of `dibs report` of a dispatched pool, and what is asked and told of it."""
+    take("report worker", "sent", "w1", "--type", "sent", "--state", "idle")
+    take("report entry", "sent", "a")
+    take("report queue", "sent", "a")
+    take("orders", "sent")
+    take("ls entries")
+    take("report done", "sent", "a")
+    take("orders", "sent", as_name="orders, a start")
+    take("report process", "sent", "a", "--worker", "w1")
+    take("report process", "sent", "a", "--worker", "w1", "--exited", "0s", as_name="report process, exited")
+    for word in ("hold", "drain", "run", "probe"):
+        take(f"report {word}", "sent", "w1")
+    take("hold", "sent/0")
+    take("report entry", "sent", "b", "--age", "0s", as_name="report entry, again")
+    for word in ("lock", "unlock", "cancel"):
+        take(f"report {word}", "sent", "b")
+    take("unhold", "sent/0")
+    take("report forget", "sent", "b")
+    take("report worker", "sent", "w1", "--state", "absent", as_name="report worker, absent")
 
 
 def gather_types(place, take):
@@ -191,6 +218,7 @@ def gather(place):
     take("account reset", "new")
     take("account delete", "new")
     gather_reports(place, take)
+    gather_dispatched(place, take)
     gather_events(place, shapes)
     shapes["demo"] = demo(place)
     dump = str(place.folder / "state")

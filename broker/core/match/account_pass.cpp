@@ -226,7 +226,9 @@ bool Crowds::serve_head(uint32_t place, bool provisioned) {
 // The slots become the claim's: leased at once, or reserved if a worker must confirm.
 void Crowds::give_slots(uint32_t claim, std::span<const uint32_t> given, uint32_t to_confirm) {
     const SlotState to = to_confirm == 0 ? SlotState::kLeased : SlotState::kReserved;
-    const bool at_once = to_confirm == 0 && state.slots[given.front()].state == SlotState::kIdle;
+    const bool elastic = provisioning().is_elastic(state.claims[claim].pool);
+    const bool at_once =
+        to_confirm == 0 && !elastic && state.slots[given.front()].state == SlotState::kIdle;
     if (at_once) slots().lease_slots(given);
     for (size_t unit = 0; !at_once && unit < given.size(); ++unit) {
         if (state.slots[given[unit]].state != to) slots().move_slot(given[unit], to);
@@ -235,6 +237,8 @@ void Crowds::give_slots(uint32_t claim, std::span<const uint32_t> given, uint32_
         put(slot.holder_next, unit + 1 < given.size() ? given[unit + 1] : kNoRow);
     }
     matcher().give(claim, given.front(), to);
+    for (size_t unit = 0; elastic && unit < given.size(); ++unit)
+        provisioning().slot_changes(given[unit]);
 }
 
 // Into book->chosen: the first idle slots that can serve the crowd, as many as it has units or

@@ -41,6 +41,7 @@ struct Crowds : Module<Crowds> {
                                     uint32_t set,
                                     bool at_limit) const;
     void count_labels(uint32_t account, uint32_t slot, int32_t change);
+    void count_label_set(uint32_t account, uint32_t pool, uint32_t set, int32_t change);
     void recount_labels(uint32_t account);
     [[nodiscard]] uint32_t occupied_slot(uint32_t claim) const;
     [[nodiscard]] uint32_t next_occupied(uint32_t claim, uint32_t slot) const;
@@ -66,7 +67,6 @@ struct Crowds : Module<Crowds> {
     void leave_stall(uint32_t slot);
     void stand_by_fence(uint32_t slot);
     void leave_idle(uint32_t slot);
-    void count_label_set(uint32_t account, uint32_t pool, uint32_t set, int32_t change);
 
     // account_pass.cpp
     void start_account_pass(uint32_t pool);

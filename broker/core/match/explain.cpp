@@ -75,10 +75,16 @@ WaitReason Explainer::obstacle_to_workers(uint32_t row, Explanation* told) {
     TimeNs again_ns = kNever;  // some type can be had again
     for (const uint32_t type : provisioning().types_of(place)) {
         const shm::TypeRow& of = state.types[type];
+        if (!provisioning().may_make(type)) continue;
         if (told->type.empty()) told->type = name_of(of);
         if (of.session == kNoRow) continue;
+        const TimeNs its_ns = std::max<TimeNs>(of.failed_until_ns, of.capacity_until_ns);
         provided = true;
-        again_ns = std::min<TimeNs>(again_ns, std::max(of.failed_until_ns, of.capacity_until_ns));
+        if (its_ns >= again_ns) continue;
+        again_ns = its_ns;
+        told->type = name_of(of);
+        told->pause = of.failed_until_ns > of.capacity_until_ns ? PauseReason::kFailed
+                                                                : PauseReason::kCapacity;
     }
     if (!provided) return WaitReason::kNoProvisioner;
     if (provisioning().at_quota(place)) {
@@ -90,8 +96,13 @@ WaitReason Explainer::obstacle_to_workers(uint32_t row, Explanation* told) {
         told->limit = elastic.limit;
         return WaitReason::kLimit;
     }
-    again_ns = std::max(
-        {again_ns, TimeNs{elastic.everything_until_ns}, TimeNs{elastic.throttle_until_ns}});
+    const auto pauses = [&](TimeNs until_ns, PauseReason reason) {
+        if (until_ns <= again_ns) return;
+        again_ns = until_ns;
+        told->pause = reason;
+    };
+    pauses(elastic.everything_until_ns, PauseReason::kPool);
+    pauses(elastic.throttle_until_ns, PauseReason::kThrottle);
     told->pause_ns = left_until(again_ns, now_ns);
     if (told->pause_ns != 0) return WaitReason::kPausing;
     return told->ordered != 0 ? WaitReason::kBeingMade : WaitReason::kNone;

@@ -46,6 +46,15 @@ enum class WaitReason : uint8_t {
     kLimit = 24,          // first in line; as many units run as the limit has after an overload
 };
 
+// What keeps an elastic pool from ordering a worker.
+enum class PauseReason : uint8_t {
+    kNone = 0,
+    kThrottle = 1,  // its provisioner was overloaded, or as many orders are unanswered as may be
+    kPool = 2,      // all its types are at capacity
+    kCapacity = 3,  // the type that can be had first is
+    kFailed = 4,    // a start of that type has failed
+};
+
 // Why the claim is of its class.
 enum class ClassReason : uint8_t {
     kNone = 0,       // its pool has no classes
@@ -85,10 +94,11 @@ struct Explanation {
     uint64_t most_free = 0;  // of it, of one slot
 
     // Elastic pools.
-    uint32_t ordered = 0;        // workers that were asked for and have not come
-    uint32_t limit = 0;          // kAtQuota: workers_max if that is it, else 0; kLimit: which
-    uint64_t pause_ns = 0;       // kAtQuota, kPausing: left of it; 0: no time ends it
-    std::string_view type = {};  // kNoProvisioner: the cheapest, or empty
+    uint32_t ordered = 0;   // workers that were asked for and have not come
+    uint32_t limit = 0;     // kAtQuota: workers_max if that is it, else 0; kLimit: which
+    uint64_t pause_ns = 0;  // kAtQuota, kPausing: left of it; 0: no time ends it
+    PauseReason pause = PauseReason::kNone;
+    std::string_view type = {};  // kNoProvisioner: the cheapest, or empty; kPausing: which
 
     // Pools ordered by account. There `obstacle` is what else stands in its own way, and the order
     // is class, base labels (more of them first), number.

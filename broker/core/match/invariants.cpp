@@ -46,6 +46,7 @@ void waits_for_admission(const Core::Parts& parts, uint32_t row, const Subject& 
 void reported(const Core::Parts& parts, uint32_t row, bool is_there, const Subject& it) {
     const shm::SlotRow& slot = parts.state.slots[row];
     const bool is_reported = is_there && slot.session == kNoRow &&
+                             slot.order == shm::OrderState::kNone &&
                              parts.state.pools[slot.pool].kind == shm::PoolKind::kWorker;
     const Timers& timers = parts.book->forgotten;
     const bool has_timer = timers.has(TimerKind::kKept, row);

@@ -136,7 +136,7 @@ struct Matcher : Module<Matcher> {
     }
     // Returns the claim that stays behind it, or kNoRow.
     uint32_t lease_ends(uint32_t lease) {
-        if (by_priority(state.leases[lease].pool)) provisioning().use_ends(lease);
+        if (!serves_by_arrival(state.leases[lease].pool)) provisioning().use_ends(lease);
         return by_account(state.leases[lease].pool) ? run_ends(lease) : kNoRow;
     }
     void lease_shrinks(uint32_t lease);
@@ -148,8 +148,8 @@ struct Matcher : Module<Matcher> {
     }
     void slot_enters_state(uint32_t slot, const shm::PoolRow& pool, SlotState from, SlotState to) {
         if (pool.order == shm::PoolOrder::kArrival) return;
-        pool.order == shm::PoolOrder::kAccount ? crowds().enter_state(slot, from, to)
-                                               : provisioning().slot_enters(slot, to);
+        if (pool.order == shm::PoolOrder::kAccount) crowds().enter_state(slot, from, to);
+        provisioning().slot_enters(slot, to);
     }
     // The slot changes in what decides whether its lease may be taken.
     template <class Change>
@@ -162,7 +162,7 @@ struct Matcher : Module<Matcher> {
     }
     // Without a change of its state.
     void holder_changes(uint32_t slot) {
-        if (by_priority(state.slots[slot].pool)) provisioning().slot_changes(slot);
+        if (!serves_by_arrival(state.slots[slot].pool)) provisioning().slot_changes(slot);
     }
     // Slots of an ended lease, as far as they become idle at once; returns the first of the others.
     uint32_t slots_come_back(uint32_t first, uint32_t except) {

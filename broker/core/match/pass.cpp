@@ -36,7 +36,8 @@ bool Matcher::servable(uint32_t row, uint32_t units) const {
 
 bool Matcher::pass_over(uint32_t pool) {
     if (!serves_by_arrival(pool)) {
-        return by_account(pool) ? crowds().pass_by_account(pool) : pass_by_priority(pool);
+        if (by_priority(pool)) return pass_by_priority(pool);
+        return crowds().pass_by_account(pool) && (looked_again || provisioning().provision(pool));
     }
     // Fresh claims are older than what waits: they are fresh because nothing waited.
     if (turn().fresh_of_pool[pool].count != 0) early_grants().serve_fresh(pool);

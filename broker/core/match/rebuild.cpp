@@ -19,6 +19,8 @@ void Matcher::rebuild_accounts(const std::vector<uint32_t>& claims) {
     ledger().open_book();
     book()->sweep_at =
         AccountBook::kNoSweep;  // label sets of rows that are still to come look unused
+    for (const uint32_t type : provisioning().by_cost)
+        book()->labels.hold(provisioning().labels_of(type));
     for (uint32_t row = 0; row < state.accounts.size(); ++row) {
         const shm::AccountRow& account = state.accounts[row];
         if (account.state == 0) continue;

@@ -22,7 +22,8 @@ std::string_view group_of(const shm::TypeRow& type) {
 // Of both, what an answer "at capacity" for the one says of the other.
 bool is_alike(const shm::TypeRow& one, const shm::TypeRow& other) {
     const std::string_view provided{one.provider_type, one.provider_type_size};
-    return !provided.empty() && one.flags == other.flags &&
+    constexpr uint32_t kMarks = shm::TypeFlag::kPreemptible;
+    return !provided.empty() && (one.flags & kMarks) == (other.flags & kMarks) &&
            provided == std::string_view{other.provider_type, other.provider_type_size};
 }
 
@@ -52,7 +53,8 @@ void Provisioning::apply(const Provisioned& command) {
         put(edit().row(slot, 1U << 1U).order, OrderState::kCreated);
         return slot_changes(row);
     }
-    if (waits && command.answer == Answer::kFailed) return order_fails(row);
+    const bool fails = command.answer == Answer::kFailed || command.answer == Answer::kStopped;
+    if (waits && fails) return order_fails(row);
     if (waits) slots().remove_slot(row);
     if (command.answer == Answer::kQuota) meet_quota(pool);
     if (command.answer == Answer::kCapacity) meet_capacity(type, command);
@@ -60,22 +62,34 @@ void Provisioning::apply(const Provisioned& command) {
 }
 
 void Provisioning::order_fails(uint32_t row) {
-    shm::TypeRow& type = edit().row(state.types[state.slots[row].type], 1);
-    const TimeNs pause = std::min(type.backoff_ns, kBackoffMaxNs) * 2;
-    put(type.backoff_ns, std::clamp(pause, kBackoffNs, kBackoffMaxNs));
-    put(type.failed_until_ns, sum_or_never(turn().now_ns, type.backoff_ns));
+    start_fails(state.slots[row].type);
     slots().remove_slot(row);
 }
 
-// Until there are fewer workers than now; where there is none, for a time (S1.32).
+// S1.38: no worker has come in time, or one that cannot serve: it is to be stopped.
+void Provisioning::boot_times_out(uint32_t row) {
+    const shm::SlotRow& slot = state.slots[row];
+    if (slot.state == SlotState::kOrdered) return order_fails(row);
+    start_fails(slot.type);
+    put(edit().row(slot, 1U << 2U).boot_until_ns, kNever);
+    pools().drain_slot(row, true);
+    slot_changes(row);
+}
+
+void Provisioning::start_fails(uint32_t row) {
+    shm::TypeRow& type = edit().row(state.types[row], 1);
+    const TimeNs pause = std::min(type.backoff_ns, kBackoffMaxNs) * 2;
+    put(type.backoff_ns, std::clamp(pause, kBackoffNs, kBackoffMaxNs));
+    put(type.failed_until_ns, sum_or_never(turn().now_ns, type.backoff_ns));
+}
+
+// Until there are fewer workers than now, and not for ever: the quota may have been raised (S1.32).
 void Provisioning::meet_quota(uint32_t pool) {
     shm::ElasticRow& row = edit().row(state.elastics[pool], 1);
     const uint32_t workers = whole_slots(state.pools[pool]);
-    if (workers == 0) {
-        put(row.quota_until_ns, sum_or_never(turn().now_ns, row.quota_error_ns));
-    } else if (row.quota_below == 0 || workers < row.quota_below) {
-        put(row.quota_below, workers);
-    }
+    const bool was_met = is_quota_met(pool);
+    put(row.quota_below, was_met ? std::min(row.quota_below, workers) : workers);
+    put(row.quota_until_ns, sum_or_never(turn().now_ns, row.quota_error_ns));
 }
 
 void Provisioning::meet_capacity(uint32_t of, const Provisioned& command) {
@@ -111,12 +125,15 @@ void Provisioning::use_ends(uint32_t lease) {
     for (uint32_t slot = state.leases[lease].first_slot; slot != kNoRow;
          slot = state.slots[slot].holder_next) {
         const uint32_t type = state.slots[whole_of(state.slots[slot], slot)].type;
-        if (type == kNoRow || state.types[type].backoff_ns == 0) continue;
-        shm::TypeRow& row = edit().row(state.types[type], 1);
-        put(row.backoff_ns, 0);
-        put(row.failed_until_ns, 0);
-        turn().dirty.add(row.pool);  // its slot may stay as it is
+        if (type != kNoRow) is_of_use(type);
     }
+}
+
+void Provisioning::is_of_use(uint32_t type) {
+    if (state.types[type].backoff_ns == 0) return;
+    shm::TypeRow& row = edit().row(state.types[type], 1);
+    put(row.backoff_ns, 0);
+    put(row.failed_until_ns, 0);
 }
 
 uint32_t Provisioning::open_order(SlotId order, uint32_t pool) const {

@@ -56,7 +56,7 @@ bool Provisioning::gather(uint32_t pool) {
     while (!needs_.empty() && may_order(pool)) {
         if (turn().full()) return false;
         const Requirements wanted = required(pool);
-        if (!create(pool, wanted)) break;
+        if (!create(pool, cheapest(pool), wanted)) break;
         Room room{0, UINT32_MAX, true, wanted.min};
         std::erase_if(needs_, [&](const Need& need) { return take(&room, need); });
     }
@@ -67,7 +67,7 @@ bool Provisioning::gather(uint32_t pool) {
 bool Provisioning::is_silent(uint32_t pool) {
     const uint32_t last = matcher().backlog.tail(pool);
     if (last != kNoRow && state.claims[last].arrival > state.elastics[pool].gathered) {
-        shm::ElasticRow& row = edit().row(state.elastics[pool], 1U << 2U);
+        shm::ElasticRow& row = edit().row(state.elastics[pool], 1U << 3U);
         put(row.gathered, state.claims[last].arrival);
         put(row.gather_until_ns, sum_or_never(turn().now_ns, row.gather_ns));
     }
@@ -156,13 +156,11 @@ Requirements Provisioning::smallest_order(uint32_t pool) const {
 }
 
 // An order has no parts: its row keeps what is asked for instead of what is free.
-void Provisioning::say_size(uint32_t slot, const Requirements& wanted, Decision* asked) {
+void Provisioning::keep_size(uint32_t slot, const Requirements& wanted) {
     shm::SlotVectorRow& row = edit().row(state.slot_vectors[slot], 1U | 1U << 1U);
     for (size_t at = 0; at < wanted.min.size(); ++at)
         put(row.amount[at], wanted.min[at]);
     put(row.width, wanted.width);
-    asked->value = wanted.width;
-    vectors().list_part(asked, slot);
 }
 
 }  // namespace dibs::core

@@ -11,10 +11,15 @@ using shm::OrderState;
 Provisioning::Provisioning(const State& rows)
     : Module(rows),
       counts(rows.pools.size()),
+      unallocated_of(rows.types.size()),
+      stopping_of(rows.types.size()),
       passed(rows.pools.size()),
       marks_(rows.slots.size()),
+      going_(rows.types.size()),
+      underway_(rows.pools.size(), rows.slots.size()),
       idle_(rows.types.size(), rows.slots.size()),
-      stops_(rows.types.size(), rows.slots.size()),
+      untold_(rows.types.size(), rows.slots.size()),
+      starts_(rows.types.size(), rows.slots.size()),
       due_(0, rows.slots.size(), rows.pools.size()) {
     by_cost.reserve(rows.types.size());
 }
@@ -24,44 +29,69 @@ bool Provisioning::is_told(const shm::SlotRow& slot) const {
     return slot.stop_told != 0 && slot.stop_told == state.types[slot.type].role;
 }
 
-uint8_t Provisioning::marks_of(uint32_t row) const {
+Marks Provisioning::marks_of(uint32_t row) const {
     const shm::SlotRow& slot = state.slots[row];
     if (slot.state == SlotState::kFree || !is_elastic(slot.pool)) return 0;
     if (slot.part_of != kNoRow) return 0;
-    if (slot.holder != kNoRow || slot.state == SlotState::kShared) return Mark::kRuns;
-    uint32_t marks = is_stopped(slot) ? 0 : Mark::kUnallocated;
+    const bool is_announced = slot.order == OrderState::kAnnounced;
+    const uint32_t goes = is_announced && is_drained(slot) ? uint32_t{Mark::kGoes} : 0U;
+    if (slot.holder != kNoRow || slot.state == SlotState::kShared) {
+        return static_cast<Marks>(Mark::kRuns | goes);
+    }
+    const bool may_stop = goes != 0 && !is_told(slot) && !is_kept(slot);
+    if (slot.entry != kNoRow) {
+        const bool stops = may_stop && dispatch().is_lost(slot);
+        return static_cast<Marks>(Mark::kRuns | goes | (stops ? Mark::kUntold : 0));
+    }
+    uint32_t marks = goes | (is_stopped(slot) ? 0 : Mark::kUnallocated);
+    if (!is_stopped(slot) && slot.state != SlotState::kIdle) marks |= Mark::kUnderway;
     if (slot.state == SlotState::kOrdered) {
         if (slot.order == OrderState::kAsked) marks |= Mark::kAsked;
-        if (slot.boot_until_ns != kNever) marks |= Mark::kBoots;
+        if (slot.order == OrderState::kAsked && !is_told(slot)) marks |= Mark::kUntold;
     } else if (slot.order == OrderState::kAnnounced && slot.state == SlotState::kIdle) {
         marks |= Mark::kIdles;
-    } else if (slot.order == OrderState::kAnnounced && !is_told(slot) && is_drained(slot) &&
-               !is_kept(slot)) {
-        marks |= Mark::kStops;
+    } else if (slot.session != kNoRow || slot.type == kNoRow) {
+        if (may_stop) marks |= Mark::kUntold;
+    } else if (is_drained(slot)) {
+        const bool is_known = slot.state != SlotState::kUnknown || slot.broken != 0;
+        marks |= Mark::kStopping | (may_stop && is_known ? Mark::kUntold : 0);
+    } else if (slot.state == SlotState::kRecovering && (marks & Mark::kUnallocated) != 0) {
+        marks |= Mark::kStarts;
     }
-    return static_cast<uint8_t>(marks);
+    if (slot.boot_until_ns != kNever && !is_drained(slot)) marks |= Mark::kBoots;
+    return static_cast<Marks>(marks);
 }
 
 void Provisioning::slot_changes(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
-    const uint8_t now = marks_of(row);
-    const uint8_t before = std::exchange(marks_[row], now);
+    const Marks now = marks_of(row);
+    const Marks before = std::exchange(marks_[row], now);
     if (now == before) return;
     turn().dirty.add(slot.pool);
     Counts& of_pool = counts[slot.pool];
-    const auto comes = [&](uint8_t mark) { return (now & ~before & mark) != 0; };
-    const auto goes = [&](uint8_t mark) { return (before & ~now & mark) != 0; };
-    const auto count = [&](uint32_t& number, uint8_t mark) {
+    const auto comes = [&](Marks mark) { return (now & ~before & mark) != 0; };
+    const auto goes = [&](Marks mark) { return (before & ~now & mark) != 0; };
+    const auto count = [&](uint32_t& number, Marks mark) {
         number += comes(mark) ? 1 : 0;
         number -= goes(mark) ? 1 : 0;
     };
     count(of_pool.running, Mark::kRuns);
     count(of_pool.unallocated, Mark::kUnallocated);
     count(of_pool.asked, Mark::kAsked);
+    if (comes(Mark::kGoes)) ++going_[slot.type];
+    if (goes(Mark::kGoes)) --going_[slot.type];
+    if (comes(Mark::kUnderway)) underway_.push_back(slot.pool, row);
+    if (goes(Mark::kUnderway)) underway_.remove(slot.pool, row);
+    if (slot.type != kNoRow) {
+        count(unallocated_of[slot.type], Mark::kUnallocated);
+        count(stopping_of[slot.type], Mark::kStopping);
+    }
+    if (comes(Mark::kStarts)) starts_.push_back(slot.type, row);
+    if (goes(Mark::kStarts)) starts_.remove(slot.type, row);
     if (comes(Mark::kIdles)) idle_.push_back(slot.type, row);
     if (goes(Mark::kIdles)) idle_.remove(slot.type, row);
-    if (comes(Mark::kStops)) stops_.push_back(slot.type, row);
-    if (goes(Mark::kStops)) stops_.remove(slot.type, row);
+    if (comes(Mark::kUntold)) untold_.push_back(slot.type, row);
+    if (goes(Mark::kUntold)) untold_.remove(slot.type, row);
     const uint64_t number = (uint64_t{slot.pool} << 32U) | slot.number;
     if (comes(Mark::kBoots)) due_.set(TimerKind::kBoot, row, slot.boot_until_ns, number);
     if (goes(Mark::kBoots)) due_.remove(TimerKind::kBoot, row);
@@ -72,12 +102,17 @@ void Provisioning::slot_enters(uint32_t row, SlotState to) {
     if (!is_elastic(pool)) return;
     const shm::ElasticRow& elastic = state.elastics[pool];
     if (to == SlotState::kFree && whole_slots(state.pools[pool]) < elastic.quota_below) {
-        put(edit().row(elastic, 1).quota_below, 0);  // S1.32: there are fewer now
+        shm::ElasticRow& met = edit().row(elastic, 1);  // S1.32: there are fewer now
+        put(met.quota_below, 0);
+        put(met.quota_until_ns, 0);
     }
     if (to == SlotState::kIdle) {
-        put(edit().row(state.slots[row], 1U << 2U).idle_since_ns, turn().now_ns);
+        shm::SlotRow& slot = edit().row(state.slots[row], 1U << 2U);
+        put(slot.idle_since_ns, turn().now_ns);
+        put(slot.boot_until_ns, kNever);
     }
     slot_changes(row);
+    if (to == SlotState::kFree) worker_leaves(state.slots[row].type);
 }
 
 // A locked claim begins or ends to wait.
@@ -98,25 +133,30 @@ void Provisioning::pool_is_found(uint32_t pool) {
         idle_.remove(state.slots[slot].type, slot);
         idle_.push_back(state.slots[slot].type, slot);
     }
+    if (dispatch().is_dispatched(pool)) dispatch().find_left(pool);
     set_due(pool);
 }
 
 void Provisioning::check(Wrongs* wrongs) const {
     std::vector<Counts> found(state.pools.size());
     std::vector<uint32_t> idle(state.types.size());
-    uint32_t stops = 0;
+    std::vector<uint32_t> going(state.types.size());
+    uint32_t underway = 0;
+    uint32_t untold = 0;
     size_t boots = 0;
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
-        const uint8_t marks = marks_of(row);
+        const Marks marks = marks_of(row);
         const Subject it(wrongs, "slot row", row);
         it.expect(marks == marks_[row], "counts for provisioners as it did before");
         if (marks == 0) continue;
+        underway += (marks & Mark::kUnderway) != 0 ? 1 : 0;
+        if ((marks & Mark::kGoes) != 0) ++going[state.slots[row].type];
         Counts& of_pool = found[state.slots[row].pool];
         of_pool.running += (marks & Mark::kRuns) != 0 ? 1 : 0;
         of_pool.unallocated += (marks & Mark::kUnallocated) != 0 ? 1 : 0;
         of_pool.asked += (marks & Mark::kAsked) != 0 ? 1 : 0;
         if ((marks & Mark::kIdles) != 0) ++idle[state.slots[row].type];
-        stops += (marks & Mark::kStops) != 0 ? 1 : 0;
+        untold += (marks & Mark::kUntold) != 0 ? 1 : 0;
         boots += (marks & Mark::kBoots) != 0 ? 1 : 0;
     }
     for (uint32_t row = 0; row < state.claims.size(); ++row) {
@@ -134,9 +174,13 @@ void Provisioning::check(Wrongs* wrongs) const {
         it.expect_count("locked claims", found[pool].locked, counts[pool].locked);
         it.expect_count("locked units", found[pool].locked_units, counts[pool].locked_units);
         if (due_.has(TimerKind::kLook, pool)) ++boots;
+        for (uint32_t slot = underway_.head(pool); slot != kNoRow && underway != 0;
+             slot = underway_.next(slot))
+            --underway;
     }
     for (uint32_t type = 0; type < state.types.size(); ++type) {
         const Subject it(wrongs, "type row", type);
+        it.expect_count("workers that go", going[type], going_[type]);
         uint64_t last = 0;
         for (uint32_t slot = idle_.head(type); slot != kNoRow && idle[type] != 0;
              slot = idle_.next(slot), --idle[type]) {
@@ -144,12 +188,13 @@ void Provisioning::check(Wrongs* wrongs) const {
             last = state.slots[slot].idle_order;
         }
         it.expect(idle[type] == 0, "lists fewer idle workers than there are");
-        for (uint32_t slot = stops_.head(type); slot != kNoRow && stops != 0;
-             slot = stops_.next(slot))
-            --stops;
+        for (uint32_t slot = untold_.head(type); slot != kNoRow && untold != 0;
+             slot = untold_.next(slot))
+            --untold;
     }
     const Subject it(wrongs, "provisioning");
-    it.expect(stops == 0, "lists fewer workers to stop than there are");
+    it.expect(underway == 0, "lists fewer workers under way than there are");
+    it.expect(untold == 0, "lists fewer words to provisioners than there are");
     it.expect_count("timers", boots, due_.size());
     const auto types = std::count_if(&state.types[0],
                                      &state.types[0] + state.types.size(),

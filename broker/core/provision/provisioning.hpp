@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "broker/core/match/crowd.hpp"
 #include "broker/core/match/part_index.hpp"
 #include "broker/core/module.hpp"
 #include "broker/core/store/chains.hpp"
@@ -24,13 +25,20 @@
 namespace dibs::core {
 
 // What a slot of an elastic pool counts as.
+using Marks = uint16_t;
 namespace Mark {
-inline constexpr uint8_t kRuns = 1;         // a claim or a lease holds it
-inline constexpr uint8_t kUnallocated = 2;  // nothing holds it, and no mark keeps it from a grant
-inline constexpr uint8_t kAsked = 4;        // an order without an answer
-inline constexpr uint8_t kBoots = 8;        // an order with a boot time-out
-inline constexpr uint8_t kIdles = 16;       // of an order, and idle
-inline constexpr uint8_t kStops = 32;       // of an order, drained and free: to be stopped
+inline constexpr uint16_t kRuns = 1;         // a claim or a lease holds it
+inline constexpr uint16_t kUnallocated = 2;  // nothing holds it, and no mark keeps it from a grant
+inline constexpr uint16_t kAsked = 4;        // an order without an answer
+inline constexpr uint16_t kBoots = 8;        // of an order, with a boot time-out that goes on
+inline constexpr uint16_t kIdles = 16;       // of an order, and idle
+inline constexpr uint16_t kUntold = 32;      // its provisioner has not been told to make it, or,
+                                             // drained and free, to stop it
+inline constexpr uint16_t kUnderway = 64;    // unallocated and not idle
+inline constexpr uint16_t kGoes = 128;       // of an order, and drained
+// Of dispatched pools:
+inline constexpr uint16_t kStarts = 256;    // booting, and unallocated
+inline constexpr uint16_t kStopping = 512;  // drained, and no process is alive on it
 }  // namespace Mark
 
 // What a worker is wanted for: claims each of which needs at most so much, and so many more of them
@@ -59,12 +67,17 @@ struct Provisioning : Module<Provisioning> {
         uint32_t locked = 0;        // claims that wait locked
         uint32_t locked_units = 0;  // L
     };
-    std::vector<Counts> counts;     // by pool
-    std::vector<uint32_t> by_cost;  // types, in order of pool, cost and name
+    std::vector<Counts> counts;            // by pool
+    std::vector<uint32_t> by_cost;         // types, in order of pool, cost and name
+    std::vector<uint32_t> unallocated_of;  // by type
+    std::vector<uint32_t> stopping_of;     // by type: slots with Mark::kStopping
 
     bool reordered = false;  // provision() has locked or unlocked a claim
     PoolSet passed;          // by provision() since tell_headroom()
 
+    [[nodiscard]] bool is_going(uint32_t type) const {
+        return (state.types[type].flags & shm::TypeFlag::kGoing) != 0;
+    }
     [[nodiscard]] bool is_elastic(uint32_t pool) const {
         return state.elastics[pool].workers_max != 0;
     }
@@ -80,7 +93,11 @@ struct Provisioning : Module<Provisioning> {
     void session_ends(uint32_t session);
     [[nodiscard]] uint32_t find_type(uint32_t pool, std::string_view name) const;
     [[nodiscard]] std::span<const uint32_t> types_of(uint32_t pool) const;
-    void find_types();  // those that were there when this core began
+    [[nodiscard]] uint32_t labels_of(uint32_t type) const {  // a set, or kNoRow
+        return state.types[type].label_set - 1U;
+    }
+    void worker_leaves(uint32_t type);  // kNoRow: it had none
+    void find_types();                  // those that were there when this core began
 
     // answers.cpp
     void apply(const Provisioned& command);
@@ -89,8 +106,11 @@ struct Provisioning : Module<Provisioning> {
     [[nodiscard]] uint32_t open_order(SlotId order, uint32_t pool) const;
 
     // marks.cpp
-    [[nodiscard]] uint8_t marks_of(uint32_t slot) const;
+    [[nodiscard]] Marks marks_of(uint32_t slot) const;
     [[nodiscard]] bool is_told(const shm::SlotRow& slot) const;
+    [[nodiscard]] bool is_being_stopped(const shm::SlotRow& slot) const {
+        return slot.order == shm::OrderState::kAnnounced && is_told(slot);
+    }
     void slot_enters(uint32_t slot, SlotState to);
     void slot_changes(uint32_t slot);
     void count_locked(uint32_t claim, bool comes);
@@ -108,35 +128,50 @@ struct Provisioning : Module<Provisioning> {
     [[nodiscard]] uint32_t headroom(uint32_t pool) const;
     void lock(uint32_t claim, bool on);
     [[nodiscard]] bool at_quota(uint32_t pool) const;
+    [[nodiscard]] bool is_quota_met(uint32_t pool) const;
     [[nodiscard]] bool at_capacity(uint32_t type) const;
-    // That can be made now; kNoRow: none.
-    [[nodiscard]] uint32_t cheapest(uint32_t pool) const;
+    [[nodiscard]] bool may_make(uint32_t type) const;
+    [[nodiscard]] bool is_affordable(uint32_t type, uint32_t cheapest) const;
+    // Of the types, one bit for each row: that can be made now; kNoRow: none.
+    [[nodiscard]] uint32_t cheapest(uint32_t pool, uint64_t types = ~uint64_t{0}) const;
+    // R.
+    [[nodiscard]] uint32_t running(uint32_t pool) const;
+    void adapt_limit(uint32_t pool);
+    bool keep_spare(uint32_t pool, uint64_t needed);
+    bool create(uint32_t pool, uint32_t type, const Requirements& wanted = {});
+    bool stop_idle(uint32_t pool);
+    bool tell_untold(uint32_t pool);
+    void set_due(uint32_t pool);
+    void is_of_use(uint32_t type);  // a worker of it has been
+    // Of a type, in a dispatched pool: which is started on, and which is stopped, first.
+    [[nodiscard]] uint32_t last_idle(uint32_t type) const { return idle_.tail(type); }
+    [[nodiscard]] uint32_t least_useful(uint32_t type) const;
 
   private:
     // types.cpp
     void list_type(uint32_t type);
+    void label_type(uint32_t type, uint32_t set);
     void drop_type(uint32_t type);
+    [[nodiscard]] bool is_used(uint32_t type) const;
 
     // answers.cpp
     void order_fails(uint32_t slot);
+    void start_fails(uint32_t type);
+    void boot_times_out(uint32_t slot);
     void meet_quota(uint32_t pool);
     void meet_capacity(uint32_t type, const Provisioned& command);
     void meet_overload(uint32_t pool);
 
     // provisioning.cpp
     bool run_due_timers();
-    void adapt_limit(uint32_t pool);
     [[nodiscard]] uint32_t missing(uint32_t pool) const;
+    bool make(uint32_t pool);
     bool make_missing(uint32_t pool);
     bool unlock_over_quota(uint32_t pool);
     bool lock_queued(uint32_t pool);
-    bool keep_spare(uint32_t pool);
-    bool create(uint32_t pool, const Requirements& wanted);
-    bool stop_idle(uint32_t pool);
-    bool tell_stops(uint32_t pool);
+    void tell(uint32_t slot);
     [[nodiscard]] uint32_t longest_idle(uint32_t pool) const;
     [[nodiscard]] TimeNs stop_due(uint32_t pool) const;
-    void set_due(uint32_t pool);
     [[nodiscard]] bool over_quota(uint32_t pool) const {
         return at_quota(pool) && counts[pool].locked_units > counts[pool].unallocated;
     }
@@ -149,13 +184,30 @@ struct Provisioning : Module<Provisioning> {
     void place_on_workers(uint32_t pool);
     [[nodiscard]] Requirements required(uint32_t pool) const;
     [[nodiscard]] Requirements smallest_order(uint32_t pool) const;
-    void say_size(uint32_t slot, const Requirements& wanted, Decision* asked);
+    void keep_size(uint32_t slot, const Requirements& wanted);
 
-    std::vector<Need> needs_;     // of gather()
-    std::vector<uint8_t> marks_;  // by slot
-    Chains idle_;                 // list: type, row: slot with Mark::kIdles, the longest idle first
-    Chains stops_;                // list: type, row: slot with Mark::kStops
-    Timers due_;  // slots with Mark::kBoots; pools, where time alone changes something
+    // account_needs.cpp
+    bool make_for_accounts(uint32_t pool);
+    bool make_for_crowds(uint32_t pool, uint64_t* needed, bool* over_quota);
+    [[nodiscard]] uint64_t wanted_by(const Crowd& crowd) const;
+    bool stop_for_others(uint32_t pool);
+    void find_crowds_in_need(uint32_t pool);
+    void find_coming(uint32_t pool);
+    [[nodiscard]] bool serves(const Crowd& crowd, uint32_t set) const;
+    [[nodiscard]] uint32_t cheapest_for(const Crowd& crowd) const;
+    [[nodiscard]] bool can_make(uint32_t type) const;
+
+    std::vector<Need> needs_;                             // of gather()
+    std::vector<Marks> marks_;                            // by slot
+    std::vector<uint32_t> going_;                         // by type: drained workers of orders
+    std::vector<uint32_t> crowds_in_need_;                // of the pool that is looked at
+    std::vector<std::pair<uint32_t, uint32_t>> coming_;   // label set, workers under way
+    std::vector<std::pair<uint32_t, uint32_t>> counted_;  // account, label set
+    Chains underway_;  // list: pool, row: slot with Mark::kUnderway
+    Chains idle_;      // list: type, row: slot with Mark::kIdles, the longest idle first
+    Chains untold_;    // list: type, row: slot with Mark::kUntold
+    Chains starts_;    // list: type, row: slot with Mark::kStarts
+    Timers due_;       // slots with Mark::kBoots; pools, where time alone changes something
 };
 
 // What is wrong with the configuration of an elastic pool, or nothing.

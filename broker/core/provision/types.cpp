@@ -28,11 +28,12 @@ std::string refusal_of(const TypeConfig& config) {
 }  // namespace
 
 std::string elastic_refusal(const PoolConfig& config) {
-    if (config.workers_max == 0) return {};
+    if (config.workers_max == 0) return config.dispatch ? "dispatch needs workers_max" : "";
+    if (config.supervisor_permille > 1000) return "supervisor_permille is at most 1000";
     if (config.kind != shm::PoolKind::kWorker) return "workers_max is for pools of workers";
-    if (config.order != shm::PoolOrder::kPriority) {
+    if (config.order == shm::PoolOrder::kArrival) {
         return "workers_max needs order = \"priority\", which is the order of arrival where claims "
-               "bring no priority";
+               "bring no priority, or \"account\"";
     }
     for (size_t at = 0; at < config.create_min.size(); ++at) {
         const Amount& amount = config.create_min[at];
@@ -52,7 +53,7 @@ std::string elastic_refusal(const PoolConfig& config) {
 
 void Provisioning::configure(uint32_t pool, const PoolConfig& config, bool is_new) {
     if (!is_new && !is_elastic(pool)) return;
-    shm::ElasticRow& row = edit().row(state.elastics[pool], 0xfU);
+    shm::ElasticRow& row = edit().row(state.elastics[pool], 0x1fU);
     if (is_new) {
         put(row.gather_until_ns, 0);
         put(row.gathered, 0);
@@ -81,6 +82,17 @@ void Provisioning::configure(uint32_t pool, const PoolConfig& config, bool is_ne
     put(row.capacity_error_ns, config.capacity_error_ns);
     put(row.idle_timeout_ns, config.idle_timeout_ns);
     put(row.boot_timeout_ns, config.boot_timeout_ns);
+    put(row.price_factor_permille, config.price_factor_permille);
+    // What goes on is not longer than what would begin now.
+    const auto bound = [&](uint64_t& until_ns, TimeNs pause_ns) {
+        put(until_ns, std::min<TimeNs>(until_ns, sum_or_never(turn().now_ns, pause_ns)));
+    };
+    bound(row.quota_until_ns, config.quota_error_ns);
+    bound(row.everything_until_ns, config.capacity_error_ns);
+    bound(row.throttle_until_ns, config.create_throttle_ns);
+    for (const uint32_t type : types_of(pool))
+        bound(edit().row(state.types[type], 1).capacity_until_ns, config.capacity_error_ns);
+    dispatch().configure(pool, config, is_new);
     put(row.gather_ns, config.gather_ns);
     Vector least = {};
     if (has_resources(state.pools[pool])) (void)vectors().read(pool, config.create_min, &least);
@@ -90,9 +102,10 @@ void Provisioning::configure(uint32_t pool, const PoolConfig& config, bool is_ne
 
 void Provisioning::close_pool(uint32_t pool) {
     if (!is_elastic(pool)) return;
+    dispatch().close_pool(pool);
     while (!types_of(pool).empty())
         drop_type(types_of(pool).front());
-    put(edit().row(state.elastics[pool], 0x7U).workers_max, 0);
+    put(edit().row(state.elastics[pool], 0x1fU).workers_max, 0);
     due_.remove(TimerKind::kLook, pool);
 }
 
@@ -149,6 +162,17 @@ bool Provisioning::set_type(const TypeConfig& config, std::string* why) {
     if (wrong.empty() && type == kNoRow) {
         wrong = "more types than the " + std::to_string(state.types.size()) + " configured";
     }
+    uint32_t set = kNoRow;
+    if (wrong.empty() && !config.labels.empty()) {
+        const bool listed = matcher().by_account(pool);
+        const Reason reason = listed ? crowds().intern_announced(config.labels) : Reason::kState;
+        if (reason == Reason::kState) wrong = "labels are for pools ordered by account";
+        if (reason == Reason::kPayload) {
+            wrong = "there are at most 32 labels, of 1 to 63 bytes each, without a zero byte";
+        }
+        if (reason == Reason::kTablesFull) wrong = "there are too many label sets";
+        if (reason == Reason::kOk) set = book()->announced_set;
+    }
     if (!wrong.empty()) {
         if (why != nullptr) *why = "type '" + std::string(config.name) + "': " + wrong;
         return false;
@@ -161,12 +185,14 @@ bool Provisioning::set_type(const TypeConfig& config, std::string* why) {
         put(row.backoff_ns, 0);
         put(row.failed_until_ns, 0);
         put(row.capacity_until_ns, 0);
+        put(row.label_set, 0);
         config.name.copy(row.name, sizeof(row.name));
         stored();
         put(row.name_size, config.name.size());
     } else {
         std::erase(by_cost, type);
     }
+    label_type(type, set);
     put(row.state, 1);
     put(row.flags, config.preemptible ? shm::TypeFlag::kPreemptible : 0);
     put(row.cost, config.cost);
@@ -180,7 +206,17 @@ bool Provisioning::set_type(const TypeConfig& config, std::string* why) {
     return true;
 }
 
+// The set of labels stays as long as it has it.
+void Provisioning::label_type(uint32_t type, uint32_t set) {
+    shm::TypeRow& row = edit().row(state.types[type], 1);
+    if (!matcher().by_account(row.pool) || labels_of(type) == set) return;
+    book()->labels.hold(set);
+    book()->labels.drop(labels_of(type));
+    put(row.label_set, set + 1);  // kNoRow: 0
+}
+
 void Provisioning::drop_type(uint32_t type) {
+    label_type(type, kNoRow);
     std::erase(by_cost, type);
     put(edit().row(state.types[type], 1).state, 0);
 }
@@ -190,13 +226,27 @@ Reason Provisioning::delete_type(const DeleteType& command) {
     if (pool == kNoRow) return Reason::kUnknownPool;
     const uint32_t type = find_type(pool, command.name);
     if (type == kNoRow) return Reason::kNotFound;
+    matcher().touch(pool);
+    if (!is_used(type)) {
+        drop_type(type);
+        return Reason::kOk;
+    }
+    put(edit().row(state.types[type], 1).flags, state.types[type].flags | shm::TypeFlag::kGoing);
+    return Reason::kState;
+}
+
+void Provisioning::worker_leaves(uint32_t type) {
+    if (type != kNoRow && is_going(type) && !is_used(type)) drop_type(type);
+}
+
+// By a worker, or by an entry that names it.
+bool Provisioning::is_used(uint32_t type) const {
+    if (dispatch().names_type(state.types[type].pool, type)) return true;
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
         const shm::SlotRow& slot = state.slots[row];
-        if (slot.state != SlotState::kFree && slot.type == type) return Reason::kState;
+        if (slot.state != SlotState::kFree && slot.type == type) return true;
     }
-    drop_type(type);
-    matcher().touch(pool);
-    return Reason::kOk;
+    return false;
 }
 
 void Provisioning::apply(const Provide& command) {
@@ -219,18 +269,10 @@ void Provisioning::apply(const Provide& command) {
     matcher().touch(command.pool);
     if (!comes) return;
     put(row.role, row.role % 255 + 1);  // what the one before it was told it may not have read
-    std::vector<uint32_t>& told = turn().scratch;
-    told.clear();
     for (uint32_t slot = 0; slot < state.slots.size(); ++slot) {
         const shm::SlotRow& its = state.slots[slot];
-        if (its.state != SlotState::kFree && its.type == type && its.stop_told != 0)
-            told.push_back(slot);
+        if (its.state != SlotState::kFree && its.type == type) slot_changes(slot);
     }
-    std::sort(told.begin(), told.end(), [&](uint32_t left, uint32_t right) {
-        return state.slots[left].number < state.slots[right].number;
-    });
-    for (const uint32_t slot : told)
-        slot_changes(slot);
 }
 
 void Provisioning::keep_token(uint32_t slot, const OrderToken& token, uint32_t uid) {
@@ -253,7 +295,7 @@ bool Provisioning::opens_order(SlotId order, const OrderToken& token, uint32_t u
     return differs == 0;
 }
 
-// Its orders wait for their boot time-out, or for the next provisioner's answer.
+// Its orders wait for the next provisioner, their workers, or their boot time-out.
 void Provisioning::session_ends(uint32_t session) {
     for (const uint32_t type : by_cost) {
         if (state.types[type].session != session) continue;

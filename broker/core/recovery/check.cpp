@@ -48,6 +48,7 @@ std::vector<std::string> Core::Parts::check_all() const {
     Wrongs wrongs = invariants.check(std::move(look.counts()), soundness.free_claims_sound());
     if (wrongs.empty()) check_priorities(&wrongs);
     if (wrongs.empty()) Provisioning::check(&wrongs);
+    if (wrongs.empty()) Dispatch::check(&wrongs);
     return wrongs;
 }
 

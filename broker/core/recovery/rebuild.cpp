@@ -183,6 +183,7 @@ void Rebuild::finish() {
         parts_.expired_leases.push_back(state_.leases[row].pool, row);
     std::erase_if(parts_.dying, [this](uint32_t row) { return parts_.waits_for_tree(row); });
     parts_.rebuild_accounts(claims_);
+    parts_.find_entries();
     for (uint32_t row = 0; row < state_.counters->pools; ++row) {
         const shm::PoolRow& pool = state_.pools[row];
         parts_.dirty.add(row);

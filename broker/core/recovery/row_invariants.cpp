@@ -98,10 +98,11 @@ void RowInvariants::slot(uint32_t row) const {
     const bool is_counted = pool.kind == shm::PoolKind::kCounted;
     it.expect(!is_counted || (!is_workers && slot.name_size == 0),
               "is a worker's, in a pool that has none");
-    it.expect(is_counted || is_workers || takes_reports(pool) || slot.state == SlotState::kOrdered,
+    const bool is_reported = takes_reports(pool) || state.elastics[slot.pool].dispatch != 0;
+    it.expect(is_counted || is_workers || is_reported || slot.state == SlotState::kOrdered,
               "is nobody's, in a pool that takes no reports");
-    it.expect(!is_drained(slot) || has(slot, SlotFlag::kProtected),
-              "is drained and may be granted");
+    it.expect(!is_withheld(slot) || has(slot, SlotFlag::kProtected),
+              "is drained or held, and may be granted");
 
     const bool reserved = slot.state == SlotState::kReserved && !is_kept(slot);
     const bool leased = slot.state == SlotState::kLeased;

@@ -222,6 +222,7 @@ class Words {
 
     bool sound(const shm::TypeRow& row) const { return sound_type(state_, row); }
     bool sound(const shm::ElasticRow& row) const { return sound_elastic(state_, row); }
+    bool sound(const shm::EntryRow& row) const { return sound_entry(state_, row); }
 
     bool sound(const shm::SessionRow& row) const {
         return within(row.state, SessionState::kOutlived) && row.tags_max <= shm::kTagsMax &&
@@ -278,6 +279,7 @@ class Words {
                is_link(slot.ready_prev, slots) && chain(slot.attributes, slot.attributes_size) &&
                slot.name_size < sizeof slot.name + 1 && is_link(slot.part_of, slots) &&
                sound_amounts(state_, slot) && sound_order(state_, slot) &&
+               sound_dispatched(state_, slot) &&
                (state_.pools[slot.pool].order != shm::PoolOrder::kAccount ||
                 sound_to_account(slot));
     }
@@ -396,6 +398,7 @@ std::string Soundness::tables() {
     if (found.empty()) found = words.first_unsound("session", state_.sessions);
     if (found.empty()) found = words.first_unsound("type", state_.types);
     if (found.empty()) found = words.first_unsound("elastic", state_.elastics);
+    if (found.empty()) found = words.first_unsound("entry", state_.entries);
     if (found.empty()) found = all_claims();
     if (found.empty()) found = words.first_unsound("account", state_.accounts);
     if (found.empty()) found = words.first_unsound("label set", state_.label_sets);

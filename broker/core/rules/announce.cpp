@@ -35,10 +35,13 @@ uint32_t Workers::find_name(uint32_t pool, std::string_view name) const {
 
 Reason Workers::announce_refusal(const Announce& command, uint32_t existing, uint32_t order) const {
     const shm::PoolRow& pool = state.pools[command.pool];
-    if (pool.kind == shm::PoolKind::kCounted) return Reason::kState;
+    if (pool.kind == shm::PoolKind::kCounted || dispatch().is_dispatched(command.pool)) {
+        return Reason::kState;
+    }
     if (command.name.size() > shm::kNameMax) return Reason::kMalformed;
-    if (existing != kNoRow && state.slots[existing].session != command.session) {
-        return Reason::kNameInUse;
+    if (existing != kNoRow &&
+        (state.slots[existing].session != command.session || order != kNoRow)) {
+        return Reason::kNameInUse;  // an order's worker is another one
     }
     if (command.attributes.size() > pool.attributes_max) return Reason::kPayload;
     if (const Reason reason = vectors().announce_refusal(command, existing);
@@ -62,8 +65,7 @@ void Workers::apply(const Announce& command) {
     if (!pools().pool_lives(command.pool)) return refuse(Reason::kUnknownPool);
     matcher().news_of(command.pool);
     const uint32_t existing = find_name(command.pool, command.name);
-    const uint32_t order =
-        existing == kNoRow ? provisioning().open_order(command.order, command.pool) : kNoRow;
+    const uint32_t order = provisioning().open_order(command.order, command.pool);
     Reason reason = announce_refusal(command, existing, order);
     if (reason == Reason::kOk) reason = matcher().slot_labels_come(command);
     if (reason != Reason::kOk) return refuse(reason);
@@ -85,6 +87,7 @@ void Workers::apply(const Announce& command) {
         if (order != kNoRow) {
             put(slot.order, shm::OrderState::kAnnounced);
             vectors().order_comes(row);
+            put(slot.stop_told, 0);
             put(edit().row(slot, 1U << 2U).announced_ns, turn().now_ns);
         }
         slots().move_slot(row, SlotState::kRecovering);
@@ -122,10 +125,12 @@ void Workers::fill_announced(uint32_t row, const Announce& command) {
     put(slot.attributes_size, command.attributes.size());
     put(slot.worker_tag, command.worker_tag);
     if (!command.type.empty() && slot.order == shm::OrderState::kNone) {
+        const uint32_t before = slot.type;
         put(slot.type, provisioning().find_type(command.pool, command.type));
+        provisioning().worker_leaves(before);
     }
     uint32_t flags = slot.flags & ~uint32_t{SlotFlag::kProtected};
-    if (command.is_protected || is_drained(slot)) flags |= SlotFlag::kProtected;
+    if (command.is_protected || is_withheld(slot)) flags |= SlotFlag::kProtected;
     matcher().slot_changes(row, [&] {
         matcher().take_labels(row);
         put(slot.flags, flags);

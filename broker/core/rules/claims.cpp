@@ -35,6 +35,7 @@ Reason Claims::claim_refusal(const Claim& command, uint64_t* other) const {
     const std::vector<uint32_t>& own = sessions().tags[command.session];
     if (command.tag >= own.size() || own[command.tag] != kTagFree) return Reason::kLimit;
     if (!pools().pool_lives(command.pool)) return Reason::kUnknownPool;
+    if (dispatch().is_dispatched(command.pool)) return Reason::kState;
     const shm::PoolRow& pool = state.pools[command.pool];
     if (pools().draining(command.pool)) return Reason::kDraining;
     const bool counted = pool.kind == shm::PoolKind::kCounted;

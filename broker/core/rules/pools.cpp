@@ -130,6 +130,10 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
         wrong = "pool '" + std::string{config.name} +
                 "': whether it is elastic cannot change while it runs";
     }
+    if (wrong.empty() && !is_new && dispatch().is_dispatched(row) != config.dispatch) {
+        wrong = "pool '" + std::string{config.name} +
+                "': whether it is dispatched cannot change while it runs";
+    }
     if (wrong.empty() && !is_new) wrong = change_refusal_of(config, state.pools[row]);
     const uint32_t more = is_new ? config.slots : config.slots - slots_below(row, config.slots);
     if (const uint32_t left = slot_rows_left(row); wrong.empty() && more > left) {
@@ -336,8 +340,8 @@ Reason Pools::drain(const Drain& command, TimeNs* left_ns) {
     early_grants().settle_fresh();
     if (command.number != kNoRow) {
         const uint32_t row = find_number(command.pool, command.number);
-        // A worker that is being stopped stays drained.
-        if (row != kNoRow && provisioning().is_told(state.slots[row])) return Reason::kState;
+        const bool is_stopped = row != kNoRow && provisioning().is_being_stopped(state.slots[row]);
+        if (is_stopped && !command.on) return Reason::kState;  // it stays drained
         if (row != kNoRow) drain_slot(row, command.on);
         return Reason::kOk;
     }

@@ -46,14 +46,18 @@ struct Pools : Module<Pools> {
     // Why its pool will never serve it as it is now; kOk: it may.
     [[nodiscard]] Reason waits_for_nothing(uint32_t claim) const;
     bool draining(uint32_t pool) const {
-        return state.counters->draining != 0 ||
-               state.pools[pool].state == shm::PoolState::kDraining ||
+        return state.counters->draining != 0 || draining_alone(pool);
+    }
+    // Not because the broker does.
+    bool draining_alone(uint32_t pool) const {
+        return state.pools[pool].state == shm::PoolState::kDraining ||
                (state.pools[pool].flags & shm::PoolFlag::kLeaving) != 0;
     }
     Reason drain(const Drain& command, TimeNs* left_ns);
     void count_drained(uint32_t slot, bool on);
     [[nodiscard]] uint32_t find_number(uint32_t pool, uint32_t number) const;
     void drain_slot(uint32_t row, bool on);
+    void set_behaviour(uint32_t row, shm::Behaviour behaviour);
     bool go_on_draining();
     void tell_drained(uint32_t pool);
     void tell_all_drained();

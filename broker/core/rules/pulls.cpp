@@ -51,6 +51,7 @@ TimeNs Reports::forgotten_at(const shm::SlotRow& slot) const {
 void Reports::watch_reported(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     assert(slot.session == kNoRow);
+    if (slot.order != shm::OrderState::kNone) return;  // an order, which has a boot time-out
     if (slot.state == SlotState::kFree) return book()->forgotten.remove(TimerKind::kKept, row);
     if (is_held(slot)) return;
     const TimeNs due_ns = forgotten_at(slot);

@@ -1,9 +1,9 @@
-// broker/core/rules/slot_drain.cpp -- drains single slots:
-// no claim is granted a drained slot.
+// broker/core/rules/slot_drain.cpp -- drains and holds single slots:
+// no claim is granted such a slot.
 //
-// To the pass a drained slot is a protected one, except that its worker's words do not take the
-// mark back. A drained slot that becomes free is recovering, and turns idle as soon as the drain
-// ends.
+// To the pass a drained or held slot is a protected one, except that its worker's words do not take
+// the mark back. One that becomes free is recovering, and turns idle as soon as that ends. A
+// drained worker is stopped by its provisioner, a held one never (S1.37).
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/parts.hpp"
 
@@ -21,11 +21,19 @@ uint32_t Pools::find_number(uint32_t pool, uint32_t number) const {
 }
 
 void Pools::drain_slot(uint32_t row, bool on) {
+    if (is_drained(state.slots[row]) == on) return;
+    set_behaviour(row, on ? shm::Behaviour::kDrain : shm::Behaviour::kRun);
+}
+
+void Pools::set_behaviour(uint32_t row, shm::Behaviour behaviour) {
     const shm::SlotRow& slot = state.slots[row];
     assert(slot.state != SlotState::kFree);
-    if (is_drained(slot) == on) return;
-    count_drained(row, on);
+    if (slot.behaviour == behaviour) return;
+    const bool drains = behaviour == shm::Behaviour::kDrain;
+    if (is_drained(slot) != drains) count_drained(row, drains);
+    put(edit().row(slot, 1U << 1U).behaviour, behaviour);
     matcher().touch(slot.pool);
+    const bool on = is_withheld(slot);
     // Under a lease whose holder is being killed, its end decides what becomes of the slot.
     if (!being_killed_for(slot)) return workers().protect(row, on);
     shm::SlotRow& held = edit().row(slot, 1);

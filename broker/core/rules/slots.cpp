@@ -74,6 +74,9 @@ uint32_t Slots::blank_slot(uint32_t pool_row) {
     put(slot.type, kNoRow);
     put(slot.order, shm::OrderState::kNone);
     put(slot.stop_told, 0);
+    put(slot.broken, 0);
+    put(slot.entry, kNoRow);
+    put(slot.probe_ns, 0);
     put(slot.boot_until_ns, kNever);
     put(slot.behaviour, shm::Behaviour::kRun);
     put(slot.confirmed_ns, 0);
@@ -187,8 +190,7 @@ void Slots::recover(uint32_t row) {
     assert(slot.holder == kNoRow && slot.state != SlotState::kFree);
     if (slot.state != SlotState::kRecovering) return move_slot(row, SlotState::kRecovering);
     matcher().holder_changes(row);
-    const bool worker = state.pools[slot.pool].kind == shm::PoolKind::kWorker;
-    if (worker && slot.session == kNoRow) reports().watch_reported(row);
+    if (slot.session == kNoRow && matcher().takes_reports(slot.pool)) reports().watch_reported(row);
 }
 
 void Slots::give_back(uint32_t row, bool confirmed, bool broken) {

@@ -130,7 +130,7 @@ void Workers::say_confirm(uint32_t row, const WorkerWord& word) {
     if (in_time) tell_answer(row, word.answer);
     shm::SlotRow& slot = edit().row(state.slots[row], 1);
     // Its transition: protection that came before that ends with it (S0.23).
-    const uint32_t ends = in_time && !is_drained(slot) ? uint32_t{SlotFlag::kProtected} : 0;
+    const uint32_t ends = in_time && !is_withheld(slot) ? uint32_t{SlotFlag::kProtected} : 0;
     put(slot.flags, (slot.flags & ~ends) | uint32_t{SlotFlag::kConfirmed});
     shm::ClaimRow& claim = edit().row(state.claims[slot.holder], 1);
     assert(claim.state == shm::ClaimState::kReserved && claim.confirmed < claim.units);
@@ -204,7 +204,7 @@ void Workers::say_withdraw(uint32_t row) {
 void Workers::protect(uint32_t row, bool on) {
     shm::SlotRow& slot = edit().row(state.slots[row], 1);
     assert(slot.state != SlotState::kFree);
-    const uint32_t mark = on || is_drained(slot) ? uint32_t{SlotFlag::kProtected} : 0;
+    const uint32_t mark = on || is_withheld(slot) ? uint32_t{SlotFlag::kProtected} : 0;
     matcher().slot_changes(
         row, [&] { put(slot.flags, (slot.flags & ~uint32_t{SlotFlag::kProtected}) | mark); });
     readmit(row);

@@ -62,6 +62,11 @@ inline bool is_drained(const shm::SlotRow& slot) {
     return slot.behaviour == shm::Behaviour::kDrain;
 }
 
+// The same, or held: it is not stopped then.
+inline bool is_withheld(const shm::SlotRow& slot) {
+    return slot.behaviour != shm::Behaviour::kRun;
+}
+
 // A mark keeps it from being granted again.
 inline bool is_stopped(const shm::SlotRow& slot) {
     constexpr uint32_t kStops =

@@ -27,13 +27,16 @@ constexpr uint32_t kLogStoresMin = 2048;
 
 // Before its commands a turn may step every account (accounts.cpp), three lines each. A quarter of
 // the smallest log is left for commands before it is three quarters full: else none would ever be
-// taken.
+// taken. A reading of a queue may forget every entry in one command, which fits the last quarter
+// with what the turn's caller adds.
 uint32_t images_for(const Limits& limits) {
     constexpr uint64_t kAccountLines = 3;
     const uint64_t wanted = limits.accounts * kAccountLines + kLogImagesMin / 4;
     const uint64_t images = (wanted + 2) / 3 * 4;
-    const auto for_accounts = static_cast<uint32_t>(std::min<uint64_t>(images, UINT32_MAX));
-    return std::max({limits.log_images, kLogImagesMin, for_accounts});
+    const uint64_t for_entries = (uint64_t{limits.entries} + kLogImagesMin / 8) * 4;
+    const auto most =
+        static_cast<uint32_t>(std::min<uint64_t>(std::max(images, for_entries), UINT32_MAX));
+    return std::max({limits.log_images, kLogImagesMin, most});
 }
 
 // By Table.
@@ -49,6 +52,7 @@ constexpr std::array<uint32_t, kTables> kRowSizes = {sizeof(shm::CountersRow),
                                                      sizeof(shm::ClaimVectorRow),
                                                      sizeof(shm::TypeRow),
                                                      sizeof(shm::ElasticRow),
+                                                     sizeof(shm::EntryRow),
                                                      sizeof(shm::ArenaBlock),
                                                      sizeof(uint64_t),
                                                      sizeof(shm::LogImage),
@@ -78,6 +82,7 @@ Places lay_out(const Limits& limits, uint64_t* size) {
     add(Table::kClaimVectors, std::max(limits.claims, 1U), sizeof(shm::ClaimVectorRow));
     add(Table::kTypes, std::max(limits.types, 1U), sizeof(shm::TypeRow));
     add(Table::kElastics, pools, sizeof(shm::ElasticRow));
+    add(Table::kEntries, std::max(limits.entries, 1U), sizeof(shm::EntryRow));
     add(Table::kArena, std::max(limits.arena_blocks, 1U), sizeof(shm::ArenaBlock));
     add(Table::kLogOffsets, images, sizeof(uint64_t));
     add(Table::kLogImages, images, sizeof(shm::LogImage));
@@ -199,6 +204,7 @@ State::State(std::span<std::byte> bytes)
       claim_vectors(view<shm::ClaimVectorRow>(Table::kClaimVectors)),
       types(view<shm::TypeRow>(Table::kTypes)),
       elastics(view<shm::ElasticRow>(Table::kElastics)),
+      entries(view<shm::EntryRow>(Table::kEntries)),
       arena(view<shm::ArenaBlock>(Table::kArena)),
       log_offsets(reinterpret_cast<uint64_t*>(place(Table::kLogOffsets))),
       log_images(reinterpret_cast<shm::LogImage*>(place(Table::kLogImages))),

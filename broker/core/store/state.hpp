@@ -88,6 +88,7 @@ struct State {
     Rows<shm::ClaimVectorRow> claim_vectors;
     Rows<shm::TypeRow> types;
     Rows<shm::ElasticRow> elastics;
+    Rows<shm::EntryRow> entries;
     Rows<shm::ArenaBlock> arena;
     uint64_t* log_offsets;
     shm::LogImage* log_images;

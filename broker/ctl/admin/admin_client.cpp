@@ -230,6 +230,9 @@ void AdminClient::check(const admin::AnswerT& answer,
         case Code::unknown_pool:
             throw no_such_pool(request.pool, answer.names);
         case Code::not_found:
+            if (request.report >= admin::ReportKind::entry && !answer.names.empty()) {
+                throw Failure(kExitNotFound, answer.names.front());
+            }
             throw Failure(
                 kExitNotFound,
                 "there is no " + what + "; dibs ls claims, ls leases and ls slots show what is");
@@ -332,6 +335,18 @@ std::vector<std::unique_ptr<admin::SetT>> AdminClient::sets() {
     return must(request, "pool set").sets;
 }
 
+std::vector<std::unique_ptr<admin::EntryT>> AdminClient::entries(const std::string& pool) {
+    std::vector<std::unique_ptr<admin::EntryT>> rows;
+    admin::RequestT request;
+    request.ask = admin::Ask::entries;
+    request.pool = pool;
+    pages(request, "entry", [&](admin::AnswerT& answer) { append(&rows, &answer.entries); });
+    sort_by(&rows, [](const admin::EntryT& row) {
+        return std::tuple(row.pool, row.position - 1, row.number);
+    });
+    return rows;
+}
+
 std::vector<std::unique_ptr<admin::TypeT>> AdminClient::types(const std::string& pool) {
     std::map<uint32_t, std::unique_ptr<admin::TypeT>> by_row;
     admin::RequestT request;
@@ -371,6 +386,19 @@ shm::AdminWelcome await_successor(const std::string& socket,
             return client.welcome();
         } catch (const Failure&) {
             if (i == kTries) throw;
+        }
+    }
+}
+
+admin::AnswerT ask_waiting(const std::string& socket, admin::RequestT request, int64_t wait_ns) {
+    const int64_t until_ns = after(monotonic_ns(), wait_ns);
+    for (;;) {
+        const int64_t left_ns = std::clamp<int64_t>(until_ns - monotonic_ns(), 0, INT64_MAX / 2);
+        request.interval_ns = static_cast<uint64_t>(left_ns);
+        try {
+            return AdminClient(socket, kAnswerTimeoutNs + left_ns).ask(request);
+        } catch (const Gone&) {
+            if (left_ns == 0) throw;
         }
     }
 }

@@ -64,6 +64,8 @@ class AdminClient {
     std::vector<std::unique_ptr<admin::ClientT>> clients(bool workers);
     std::vector<std::unique_ptr<admin::AccountT>> accounts();  // by name
     std::vector<std::unique_ptr<admin::SetT>> sets();          // pool sets, as the file has them
+    // Of dispatched pools: by pool, those that wait first, in their order.
+    std::vector<std::unique_ptr<admin::EntryT>> entries(const std::string& pool);
     // By pool, then in the order in which they are made.
     std::vector<std::unique_ptr<admin::TypeT>> types(const std::string& pool);
 
@@ -92,5 +94,9 @@ class AdminClient {
 shm::AdminWelcome await_successor(const std::string& socket,
                                   uint64_t epoch,
                                   const std::function<void(AdminClient&)>& ask = {});
+
+// What the broker may answer late: within the wait the next one is asked where one goes. Whatever
+// the answer's code.
+admin::AnswerT ask_waiting(const std::string& socket, admin::RequestT request, int64_t wait_ns);
 
 }  // namespace dibs::ctl

@@ -46,9 +46,14 @@ bool has_reason(const dibs_event& event) {
            event.kind == DIBS_EVENT_LEASE_END;
 }
 
+bool is_order(const dibs_event& event) {
+    return event.kind == DIBS_EVENT_CREATE || event.kind == DIBS_EVENT_STOP;
+}
+
 bool names_slot(const dibs_event& event) {
-    return event.kind == DIBS_EVENT_ANNOUNCED || event.kind == DIBS_EVENT_ASSIGN ||
-           event.kind == DIBS_EVENT_REVOKE || event.kind == DIBS_EVENT_SLOT_GONE;
+    return is_order(event) || event.kind == DIBS_EVENT_ANNOUNCED ||
+           event.kind == DIBS_EVENT_ASSIGN || event.kind == DIBS_EVENT_REVOKE ||
+           event.kind == DIBS_EVENT_SLOT_GONE;
 }
 
 bool names_lease(const dibs_event& event) {
@@ -75,9 +80,12 @@ std::string client_of(const dibs_event& event) {
 template <class Form>
 void say_what(const dibs_event& event, Form& form) {
     if (event.claim != 0) form.claim("claim", event.claim);
+    if (event.entry[0] != '\0') form.text("entry", event.entry);
+    if (event.entry[0] != '\0' && event.id != 0) form.number("entry_number", event.id);
     if (names_lease(event)) form.text("lease", id_text(Letter::kLease, event.id));
     if (names_slot(event)) form.text("id", id_text(Letter::kSlot, event.id));
     if (event.slot != kNone) form.number("slot", event.slot);
+    if (is_order(event)) form.text("type", event.type);
     if (event.slot_count != 0) form.numbers("slots", event.slots, event.slot_count);
     if (event.units > 1) form.number("units", event.units);
     const bool is_demand = event.kind == DIBS_EVENT_DEMAND;

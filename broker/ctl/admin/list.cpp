@@ -22,7 +22,7 @@ namespace dibs::ctl {
 namespace {
 
 const std::set<std::string_view> kListedKinds = {
-    "pools", "sets", "types", "slots", "workers", "claims", "leases", "clients"};
+    "pools", "sets", "types", "slots", "workers", "entries", "claims", "leases", "clients"};
 
 void check_kind(const std::string& kind) {
     if (kListedKinds.contains(kind)) return;
@@ -33,12 +33,13 @@ void check_kind(const std::string& kind) {
         text += "; there are ";
     }
     throw Failure(kExitUsage,
-                  text + "pools, sets, types, slots, workers, claims, leases and clients");
+                  text + "pools, sets, types, slots, workers, entries, claims, leases and clients");
 }
 
 // Rows of several users.
 bool has_users(const std::string& kind) {
-    return kind != "pools" && kind != "sets" && kind != "types" && kind != "slots";
+    return kind != "pools" && kind != "sets" && kind != "types" && kind != "slots" &&
+           kind != "entries";
 }
 
 // Without its rows.
@@ -47,6 +48,7 @@ Sheet columns_of_kind(const std::string& kind) {
     if (kind == "sets") return set_sheet({});
     if (kind == "types") return type_sheet({});
     if (kind == "slots") return slot_sheet({}, {});
+    if (kind == "entries") return entry_sheet({});
     if (kind == "claims") return claim_sheet({}, {});
     if (kind == "leases") return lease_sheet({}, {});
     return client_sheet({}, kind == "workers", {});
@@ -61,6 +63,7 @@ Sheet rows_of_pool(AdminClient& client, const std::string& kind, const std::stri
     const Viewpoint from = client.viewpoint();
     if (kind == "sets") return set_sheet(client.sets());
     if (kind == "types") return type_sheet(client.types(pool));
+    if (kind == "entries") return entry_sheet(client.entries(pool));
     if (kind == "pools") return pool_sheet(client.pools(pool));
     if (kind == "slots") return slot_sheet(client.slots(pool, 0), from);
     if (kind == "claims") return claim_sheet(client.claims(pool, 0), from);
@@ -102,12 +105,14 @@ int run_list(int argc, char** argv) {
     std::string pool;
     Arguments arguments(
         "ls",
-        "Lists pools, pool sets, types of workers that provisioners make, slots, workers, claims "
-        "(that wait), leases or clients. Of "
-        "what belongs to another user only account and age are shown, unless you "
+        "Lists pools, pool sets, types of workers that provisioners make, slots, workers, entries "
+        "of the queues of dispatched pools, claims (that wait), leases or clients. Of what belongs "
+        "to another user only account and age are shown, unless you "
         "administer.");
     arguments.operand(
-        "KIND", &kind, "pools, sets, types, slots, workers, claims, leases or clients");
+        "KIND", &kind, "pools, sets, types, slots, workers, entries, claims, leases or clients");
+    std::vector<std::string> of;
+    arguments.words("POOL", &of, "as --pool");
     arguments.text("-p,--pool", &pool, "of this pool only, or of the pools of this set");
     std::string user;
     arguments.text("-u,--user", &user, "of this user only, by name or uid", "USER");
@@ -124,7 +129,11 @@ int run_list(int argc, char** argv) {
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
     check_kind(kind);
-    if (arguments.given("--pool")) {
+    if (of.size() > 1 || (!of.empty() && arguments.given("--pool"))) {
+        throw Failure(kExitUsage, "one pool, or pool set, at a time");
+    }
+    if (!of.empty()) pool = of.front();
+    if (arguments.given("--pool") || !of.empty()) {
         check_named(pool);
         if (kind == "workers" || kind == "clients" || kind == "sets") {
             throw Failure(kExitUsage, "--pool: " + kind + " belong to no pool; list slots instead");

@@ -241,7 +241,8 @@ Sheet type_sheet(const std::vector<std::unique_ptr<admin::TypeT>>& types) {
                  {"ordered", "ORDERED"},
                  {"workers", "WORKERS"},
                  {"capacity_left_ns", "AT CAPACITY", 1},
-                 {"failed_left_ns", "FAILED", 2}}};
+                 {"failed_left_ns", "FAILED", 2},
+                 {"going", ""}}};
     for (const auto& row : types) {
         sheet.rows.push_back({Cell::of(row->pool),
                               Cell::of(row->name),
@@ -254,7 +255,8 @@ Sheet type_sheet(const std::vector<std::unique_ptr<admin::TypeT>>& types) {
                               Cell::of(row->ordered),
                               Cell::of(row->workers),
                               seen_duration(row->capacity_ns != 0, row->capacity_ns),
-                              seen_duration(row->failed_ns != 0, row->failed_ns)});
+                              seen_duration(row->failed_ns != 0, row->failed_ns),
+                              Cell::of(row->going)});
     }
     return sheet;
 }
@@ -296,9 +298,10 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const 
                  {"drained", "", 0},
                  {"attributes", "ATTRIBUTES", 3},
                  {"resources", "RESOURCES", 3},
-                 {"type", ""}}};
+                 {"type", ""},
+                 {"held", ""}}};
     for (const auto& row : slots) {
-        const bool stands = row->drained && row->account.empty() && row->state == "recovering";
+        const bool rests = row->account.empty() && row->state == "recovering";
         const bool held = !row->account.empty();
         const bool known = held && row->holder != 0;
         const bool has_worker = !row->worker.empty();
@@ -307,7 +310,9 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const 
                               Cell::of(row->pool),
                               Cell::of(row->number),
                               seen_id(row->full, Letter::kSlot, row->id),
-                              Cell::of(stands ? "drained" : row->state),
+                              Cell::of(rests && row->drained ? "drained"
+                                       : rests && row->held  ? "held"
+                                                             : row->state),
                               seen(row->full && !row->name.empty(), row->name),
                               seen_number(known, Letter::kLease, row->holder),
                               seen(held, row->account),
@@ -324,7 +329,8 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const 
                               Cell::of(row->drained),
                               seen(row->full, row->attributes),
                               seen(has_vector, amounts_text(row->resources, row->amounts)),
-                              seen(!row->type.empty(), row->type)});
+                              seen(!row->type.empty(), row->type),
+                              Cell::of(row->held)});
     }
     return sheet;
 }

@@ -17,6 +17,7 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools);
 // What `dibs show` tells of an elastic pool beside its row.
 void add_elastic(const admin::ElasticT& elastic, Sheet types, Sheet* pool);
 Sheet type_sheet(const std::vector<std::unique_ptr<admin::TypeT>>& types);
+Sheet entry_sheet(const std::vector<std::unique_ptr<admin::EntryT>>& entries);
 Sheet set_sheet(const std::vector<std::unique_ptr<admin::SetT>>& sets);
 Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const Viewpoint& from);
 Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims, const Viewpoint& from);

@@ -9,7 +9,6 @@
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/admin/listing.hpp"
 #include "broker/ctl/amounts.hpp"
-#include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output/output.hpp"
 #include "broker/ctl/output/talk.hpp"
@@ -19,20 +18,6 @@
 namespace dibs::ctl {
 
 namespace {
-
-// Within the wait the next broker is asked where one goes.
-admin::AnswerT ask(const std::string& socket, admin::RequestT request, int64_t wait_ns) {
-    const int64_t until_ns = after(monotonic_ns(), wait_ns);
-    for (;;) {
-        const int64_t left_ns = std::clamp<int64_t>(until_ns - monotonic_ns(), 0, INT64_MAX / 2);
-        request.interval_ns = static_cast<uint64_t>(left_ns);
-        try {
-            return AdminClient(socket, kAnswerTimeoutNs + left_ns).ask(request);
-        } catch (const Gone&) {
-            if (left_ns == 0) throw;
-        }
-    }
-}
 
 // The pool, or those of the set.
 std::vector<std::unique_ptr<admin::PoolT>> members(AdminClient& client, const std::string& name) {
@@ -120,7 +105,8 @@ int run_offers(int argc, char** argv) {
     request.pool = pool;
     request.number = count;
     request.after_stamp = stamp.value_or(0);
-    const admin::AnswerT answer = ask(output.socket(), request, std::max<int64_t>(wait_ns, 0));
+    const admin::AnswerT answer =
+        ask_waiting(output.socket(), request, std::max<int64_t>(wait_ns, 0));
     if (answer.code != admin::Code::ok) {
         AdminClient client(output.socket());
         client.take_sets();

@@ -14,6 +14,7 @@
 namespace dibs::ctl {
 
 using core::ClassReason;
+using core::PauseReason;
 using core::PreemptReason;
 using core::WaitReason;
 
@@ -147,6 +148,22 @@ std::string over_limit(const Explained& told) {
            ". It can never be served until that is raised; else cancel it, and claim fewer.";
 }
 
+std::string pause_reason(const Explained& told) {
+    switch (static_cast<PauseReason>(told.pause)) {
+        case PauseReason::kThrottle:
+            return "its provisioner is overloaded, or has as many orders as it may";
+        case PauseReason::kPool:
+            return "all its types are at capacity";
+        case PauseReason::kCapacity:
+            return "type " + told.type + " is at capacity";
+        case PauseReason::kFailed:
+            return "a start of type " + told.type + " has failed";
+        case PauseReason::kNone:
+            break;
+    }
+    return "it pauses";
+}
+
 // Why an elastic pool has too few workers, and no more are made.
 std::string few_workers(const Explained& told, WaitReason reason) {
     const admin::WaitFacts& facts = *told.facts;
@@ -163,8 +180,8 @@ std::string few_workers(const Explained& told, WaitReason reason) {
                (told.ordered == 1 ? " is" : " are") + " ordered, and must come.";
     }
     if (reason == WaitReason::kPausing) {
-        return "No worker of pool " + pool + " can be ordered for " + left +
-               ": its types are at capacity, or starts have failed, or it has asked for enough.";
+        return "No worker of pool " + pool + " can be ordered for " + left + ": " +
+               pause_reason(told) + ".";
     }
     if (reason == WaitReason::kLimit) {
         return "After an overload or a quota, " + counted(told.limit, "slot") + " of pool " + pool +
@@ -176,8 +193,8 @@ std::string few_workers(const Explained& told, WaitReason reason) {
                holder(told) + "A slot must be given back, or workers_max be raised.";
     }
     return "Pool " + pool + " is at its provider's quota with " + workers + ". " + holder(told) +
-           (left.empty() ? "A slot must be given back, or a worker go."
-                         : "It is tried again in " + left + ".");
+           "A slot must be given back; another worker is tried in " + left +
+           ", or when one has gone.";
 }
 
 // Of the first in line; in a pool ordered by account, its own.

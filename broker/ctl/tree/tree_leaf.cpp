@@ -28,7 +28,7 @@ namespace dibs::ctl {
 
 namespace {
 
-constexpr std::string_view kPrefixes[] = {"dibs-exec-", "dibs-worker-"};
+constexpr std::string_view kPrefixes[] = {"dibs-exec-", "dibs-worker-", "dibs-runner-"};
 constexpr size_t kProcessesMost = 4096;
 constexpr int kNamesMost = 100;
 constexpr int kGoingMs = 100;
@@ -108,11 +108,13 @@ void add_children(const std::string& process, std::vector<uint32_t>* found) {
 
 }  // namespace
 
-std::unique_ptr<TreeLeaf> TreeLeaf::make(const std::string& kind, std::string* why) {
+std::unique_ptr<TreeLeaf> TreeLeaf::make(const std::string& kind,
+                                         std::string* why,
+                                         const std::string& more) {
     const std::string group = control_group_of("self", why);
     if (group.empty()) return nullptr;
     remove_left_behind(group);
-    return make_at(group + "/dibs-" + kind + "-" + std::to_string(getpid()), why);
+    return make_at(group + "/dibs-" + kind + "-" + std::to_string(getpid()) + more, why);
 }
 
 std::unique_ptr<TreeLeaf> TreeLeaf::make_below(const std::string& name, std::string* why) const {
@@ -143,6 +145,10 @@ bool TreeLeaf::take(pid_t process, std::string* why) const {
 
 shm::Descriptor TreeLeaf::entrance() const {
     return open_in(group_, "cgroup.procs", O_WRONLY);
+}
+
+bool TreeLeaf::set(const char* file, const std::string& text) const {
+    return write_to(open_in(group_, file, O_WRONLY), text);
 }
 
 bool TreeLeaf::lets_in(std::string* why) const {

@@ -31,8 +31,11 @@ namespace dibs::ctl {
 
 class TreeLeaf {
   public:
-    // "dibs-KIND-PID", empty. Null, and *why: it cannot be had here. Kinds are exec and worker.
-    static std::unique_ptr<TreeLeaf> make(const std::string& kind, std::string* why);
+    // "dibs-KIND-PID", empty. Null, and *why: it cannot be had here. Kinds are exec, worker and
+    // runner; `more` stands behind the number.
+    static std::unique_ptr<TreeLeaf> make(const std::string& kind,
+                                          std::string* why,
+                                          const std::string& more = "");
     // The same within this one.
     [[nodiscard]] std::unique_ptr<TreeLeaf> make_below(const std::string& name,
                                                        std::string* why) const;
@@ -48,6 +51,8 @@ class TreeLeaf {
     bool take(pid_t process, std::string* why) const;
     // Where a child writes "0" to be in it before it starts anything; invalid, errno set.
     [[nodiscard]] shm::Descriptor entrance() const;
+    // Writes to a file of the group, such as memory.max. False, errno set.
+    [[nodiscard]] bool set(const char* file, const std::string& text) const;
     // Tried with a child that ends at once: who may make a group may not always fill it.
     bool lets_in(std::string* why) const;
 

@@ -25,6 +25,7 @@ class Guard {
 
     void add(pid_t group) const { tell(group); }
     void remove(pid_t group) const { tell(-group); }
+    [[nodiscard]] pid_t pid() const { return pid_; }
 
   private:
     void tell(pid_t word) const;

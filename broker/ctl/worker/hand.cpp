@@ -40,23 +40,29 @@ std::string shown(const std::string& line) {
 
 }  // namespace
 
-Hand::Hand(const Options& options,
-           const Guard& guard,
-           const TreeLeaf* tree,
-           uint32_t index,
-           const std::string& notify_path)
-    : options_(options),
-      guard_(guard),
-      index_(index),
-      name_(options.name + "-" + std::to_string(index)),
-      tree_(tree),
-      reader_(options.line_max) {
-    if (!options.type.empty()) due_ns_ = INT64_MAX;
-    if (!notify_path.empty()) notify_ = std::make_unique<NotifySocket>(notify_path);
+Hand::Hand(const Options& wanted, Ground& ground, uint32_t index)
+    : wanted_(wanted), ground_(ground), index_(index), reader_(wanted.line_max) {
+    adopt_options();
+    if (!options_.type.empty()) due_ns_ = INT64_MAX;
+    if (options_.service) relay_ = std::make_unique<Relay>();
+}
+
+void Hand::adopt_options() {
+    options_ = wanted_;
+    name_ = options_.name + "-" + std::to_string(index_);
+    reader_ = LineReader(options_.line_max);
+    if (!options_.notify) {
+        notify_.reset();
+        return;
+    }
+    const uid_t user = options_.user ? options_.user->uid : geteuid();
+    if (!notify_ || notify_->user() != user)
+        notify_ = std::make_unique<NotifySocket>(ground_.notify_path(), user);
+    notify_->ready();  // what an earlier process said
 }
 
 void Hand::say(const std::string& text) const {
-    talk("dibs worker: " + harmless(name_) + ": " + text);
+    talk(options_.speaker + ": " + harmless(name_) + ": " + text);
 }
 
 void Hand::watch(std::vector<pollfd>* watched) {
@@ -69,6 +75,7 @@ void Hand::watch(std::vector<pollfd>* watched) {
         if (!unsent_.empty() && process_->input() >= 0) add(process_->input(), POLLOUT);
     }
     if (notify_) add(notify_->fd(), POLLIN);
+    if (relay_) add(relay_->reading(), POLLIN);
     if (cleaner_) add(cleaner_->pidfd(), POLLIN);
     if (leftover_.valid()) add(leftover_.get(), POLLIN);
     if (leaf_ && state_ == State::kEmptying) add(leaf_->events(), POLLPRI);
@@ -81,6 +88,7 @@ int64_t Hand::due_ns() const {
 
 void Hand::look(int64_t now_ns) {
     const bool notified = notify_ && notify_->ready();
+    if (relay_) relay_->pass_on(name_);
     if (process_) {
         if (notified && state_ == State::kStarting) become_ready(now_ns);
         const std::optional<int> status = process_->ended();
@@ -107,7 +115,7 @@ void Hand::take_due(int64_t now_ns) {
                                      : " (it wrote no line with \"" + options_.ready_line + "\")"),
                 now_ns);
         case State::kUnposted:
-            return post(now_ns);
+            return is_warm() ? stop(true, now_ns) : post(now_ns);
         case State::kIdle:  // of age
             return stop(true, now_ns);
         case State::kBusy:
@@ -136,23 +144,6 @@ void Hand::take_due(int64_t now_ns) {
 }
 
 void Hand::start(int64_t now_ns) {
-    ProcessStart start;
-    start.program = options_.program;
-    start.guard = &guard_;
-    for (const std::string& word : options_.command)
-        start.command.push_back(with_index(word, index_));
-    start.variables = {"DIBS_POOL=" + options_.pool.name,
-                       "DIBS_WORKER_INDEX=" + std::to_string(index_),
-                       "DIBS_WORKER_NAME=" + name_};
-    start.variables.insert(start.variables.end(), order_variables_.begin(), order_variables_.end());
-    if (!options_.socket.empty()) start.variables.push_back("DIBS_SOCKET=" + options_.socket);
-    if (notify_) {
-        notify_->ready();  // what an earlier process said
-        start.variables.push_back("NOTIFY_SOCKET=" + notify_->path());
-    }
-    start.fed = options_.lines != Lines::kNone;
-    start.piped = start.fed || !options_.ready_line.empty();
-    reader_.clear();
     unsent_.clear();
     uses_ = 0;
     stray_bytes_ = 0;
@@ -163,8 +154,16 @@ void Hand::start(int64_t now_ns) {
     told_leftovers_ = false;
     born_ns_ = now_ns;
     try {
+        adopt_options();
         make_leaf();
-        start.entrance = leaf_entrance();
+        ProcessStart start = start_with();
+        start.program = options_.program;
+        for (const std::string& word : options_.command)
+            start.command.push_back(with_index(word, index_));
+        if (options_.session) start.variables.push_back("DIBS_ORDER=" + order_text_);
+        if (notify_) start.variables.push_back("NOTIFY_SOCKET=" + notify_->path());
+        start.fed = options_.lines != Lines::kNone;
+        start.piped = start.fed || !options_.ready_line.empty();
         process_ = std::make_unique<Process>(start);
     } catch (const Failure& failure) {
         leaf_.reset();
@@ -177,31 +176,59 @@ void Hand::start(int64_t now_ns) {
     if (options_.ready_line.empty() && !options_.notify) become_ready(now_ns);
 }
 
+ProcessStart Hand::start_with() const {
+    ProcessStart start;
+    start.guard = &ground_.guard();
+    start.entrance = leaf_entrance();
+    start.folder = options_.folder;
+    start.user = options_.user ? &*options_.user : nullptr;
+    start.log = relay_ ? relay_->writing() : -1;
+    start.variables = options_.environment;
+    start.variables.push_back("DIBS_POOL=" + options_.pool.name);
+    start.variables.push_back("DIBS_WORKER_INDEX=" + std::to_string(index_));
+    start.variables.push_back("DIBS_WORKER_NAME=" + name_);
+    start.variables.insert(start.variables.end(), order_variables_.begin(), order_variables_.end());
+    if (!options_.socket.empty()) start.variables.push_back("DIBS_SOCKET=" + options_.socket);
+    return start;
+}
+
 void Hand::become_ready(int64_t now_ns) {
     was_ready_ = true;
     if (draining_) return stop(true, now_ns);
-    post(now_ns);
+    if (!options_.session) return post(now_ns);
+    state_ = State::kIdle;
+    due_ns_ = INT64_MAX;
 }
 
 void Hand::post(int64_t now_ns) {
     state_ = State::kUnposted;
     // The slot of its order is gone: without one it would be nobody's to stop.
-    if (!options_.type.empty() && order_text_.empty()) return stop(true, now_ns);
+    if (!options_.type.empty() && order_text_.empty()) return be_warm();
     try {
         post_ = std::make_unique<Post>(options_, name_, index_, process_->pid(), order_text_);
         order_text_.clear();
         if (order_ && post_->slot() != *order_) {
-            say("its order is over; it is ended");
-            return stop(true, now_ns);
+            say("its order is over; the next one takes its process");
+            return be_warm();
         }
         if (!post_trouble_.empty()) say("back: the broker has its slot");
         post_trouble_.clear();
         be_idle(now_ns);
-    } catch (const Hopeless&) {
-        throw;
+    } catch (const Hopeless& failure) {
+        if (!options_.service) throw;
+        fail(std::string("has no slot: ") + failure.what(), now_ns);
     } catch (const std::exception& failure) {
         retry_post(now_ns, failure.what());
     }
+}
+
+void Hand::be_warm() {
+    post_.reset();
+    order_.reset();
+    order_text_.clear();
+    post_trouble_.clear();
+    state_ = State::kUnposted;
+    due_ns_ = INT64_MAX;
 }
 
 void Hand::retry_post(int64_t now_ns, const std::string& why) {
@@ -248,6 +275,7 @@ void Hand::take_line(const std::string& line, int64_t now_ns) {
             become_ready(now_ns);
         }
     } else if (options_.lines == Lines::kNone) {
+        if (options_.service) return talk(harmless(name_) + ": " + harmless(line));
         std::printf("%s\n", line.c_str());
         std::fflush(stdout);
     } else if (lines_due_ > 0 && (state_ == State::kBusy || state_ == State::kEnding)) {
@@ -295,7 +323,9 @@ void Hand::stop(bool planned, int64_t now_ns) {
     if (!process_) return be_resting(now_ns);
     planned_ = planned;
     state_ = State::kStopping;
-    due_ns_ = after(now_ns, options_.grace_ns);
+    // One that announces its slot itself ends its uses itself, too.
+    const bool uses_end = options_.session && draining_;
+    due_ns_ = after(now_ns, uses_end ? options_.drain_ns : options_.grace_ns);
     process_->close_input();
     process_->signal(SIGTERM);
     process_->signal(SIGCONT);
@@ -309,6 +339,8 @@ void Hand::take_end(int status, int64_t now_ns) {
     leftover_.reset();
     unsent_.clear();
     if (leaf_) leaf_->kill();
+    ground_.end_orphans({"DIBS_POOL=" + options_.pool.name, "DIBS_WORKER_NAME=" + name_});
+    if (relay_) relay_->finish(name_);
     const int64_t lived_ns = now_ns - born_ns_;
     // A process that had only been told to end, and was killed, was killed by another process.
     const bool by_another = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !killed_;
@@ -318,7 +350,8 @@ void Hand::take_end(int status, int64_t now_ns) {
         ++failures_;
         if (!told) {
             say(who + shown_end(status) + " after " + shown_time(lived_ns) +
-                (was_ready_ ? "" : ", before it was ready"));
+                (was_ready_ ? "" : ", before it was ready") +
+                (ran_out_of_memory() ? "; all of it was killed at its memory_max" : ""));
         }
     }
     state_ = State::kEmptying;
@@ -339,6 +372,7 @@ void Hand::take_order(const Order& order, int64_t now_ns) {
     order_ = order.slot;
     order_text_ = order.text;
     order_variables_ = order.variables;
+    if (state_ == State::kUnposted) return post(now_ns);
     start(now_ns);
 }
 

@@ -11,8 +11,11 @@
 //   resting   no process; it starts when its back-off has passed, or with an order, where
 //             processes run for orders (Orders)
 //   starting  the process runs and has not said that it is ready
-//   unposted  ready, but the broker has not taken its slot: tried again
-//   idle      its slot may be granted
+//   unposted  ready, but the broker has not taken its slot: tried again. Where processes run for
+//             orders and its own is gone, as with a broker that began anew, it is warm: the next
+//             order takes it, else it ends after a while
+//   idle      its slot may be granted; also of a process that announces its slot itself, whose
+//             uses are not seen here
 //   busy      assigned; in answer mode until its line comes, else until the holder gives it back;
 //             where its slot has several parts, until the last of their holders does
 //   ending    the holder is gone; the process has a grace to finish what it does
@@ -40,13 +43,14 @@
 #include <vector>
 
 #include "broker/ctl/tree/tree_leaf.hpp"
-#include "broker/ctl/worker/guard.hpp"
+#include "broker/ctl/worker/ground.hpp"
 #include "broker/ctl/worker/line_reader.hpp"
 #include "broker/ctl/worker/notify_socket.hpp"
 #include "broker/ctl/worker/options.hpp"
 #include "broker/ctl/worker/orders.hpp"
 #include "broker/ctl/worker/post.hpp"
 #include "broker/ctl/worker/process.hpp"
+#include "broker/ctl/worker/relay.hpp"
 
 namespace dibs::ctl::worker {
 
@@ -66,12 +70,9 @@ class Hand {
         kGone
     };
 
-    // `tree` null: no control groups; `notify_path` empty: no socket. Starts with its first look().
-    Hand(const Options& options,
-         const Guard& guard,
-         const TreeLeaf* tree,
-         uint32_t index,
-         const std::string& notify_path);
+    // Starts with its first look(), or with an order. `wanted` may change: it is taken as it is
+    // when a process starts.
+    Hand(const Options& wanted, Ground& ground, uint32_t index);
 
     // What to poll, and until when; 0: do not sleep.
     void watch(std::vector<pollfd>* watched);
@@ -90,7 +91,23 @@ class Hand {
     [[nodiscard]] bool is_ending() const {
         return state_ == State::kStopping || state_ == State::kEmptying;
     }
+    // Its process is ready, and its order is gone: it can take one.
+    [[nodiscard]] bool is_warm() const {
+        return state_ == State::kUnposted && !options_.type.empty() && !order_;
+    }
+    // Until when it is so, at most; the first call counts.
+    void limit_warmth(int64_t until_ns) {
+        if (is_warm()) due_ns_ = std::min(due_ns_, until_ns);
+    }
     void take_order(const Order& order, int64_t now_ns);
+    // The order of a process that announces itself.
+    [[nodiscard]] std::optional<uint64_t> own_order() const {
+        return options_.session && state_ == State::kIdle ? order_ : std::nullopt;
+    }
+    // Its process, or the command between uses.
+    [[nodiscard]] bool has_process(pid_t pid) const {
+        return (process_ && process_->pid() == pid) || (cleaner_ && cleaner_->pid() == pid);
+    }
     // The order whose process has not been announced yet.
     [[nodiscard]] std::optional<uint64_t> unannounced() const {
         return order_text_.empty() ? std::nullopt : order_;
@@ -110,8 +127,12 @@ class Hand {
 
   private:
     void start(int64_t now_ns);
+    void adopt_options();
+    // What each process of the slot starts with.
+    [[nodiscard]] ProcessStart start_with() const;
     void become_ready(int64_t now_ns);
     void post(int64_t now_ns);
+    void be_warm();
     void retry_post(int64_t now_ns, const std::string& why);
     void lose_post(int64_t now_ns);
 
@@ -135,6 +156,7 @@ class Hand {
     bool sweep(int64_t now_ns);
     void end_leftovers(int64_t now_ns);
     void make_leaf();
+    [[nodiscard]] bool ran_out_of_memory() const;
     [[nodiscard]] shm::Descriptor leaf_entrance() const;
     void look_at_leaf(int64_t now_ns);
     void leave_leaf(int64_t now_ns);
@@ -149,15 +171,15 @@ class Hand {
     void say(const std::string& text) const;
     void fail(const std::string& text, int64_t now_ns);
 
-    const Options& options_;
-    const Guard& guard_;
+    const Options& wanted_;
+    Options options_;  // of its process
+    Ground& ground_;
     uint32_t index_;
     std::string name_;
     State state_ = State::kResting;
     int64_t due_ns_ = 0;  // of the state; INT64_MAX: none
     bool draining_ = false;
 
-    const TreeLeaf* tree_;
     std::unique_ptr<TreeLeaf> leaf_;  // of the process, until it is empty
     std::vector<uint32_t> members_;   // processes when the use began, sorted
     uint64_t began_ticks_ = 0;        // the use
@@ -165,6 +187,7 @@ class Hand {
 
     std::unique_ptr<Process> process_;
     std::unique_ptr<NotifySocket> notify_;
+    std::unique_ptr<Relay> relay_;  // of a service
     LineReader reader_;
     std::string unsent_;   // to the process's input
     int64_t born_ns_ = 0;  // the process

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "broker/admission/peer.hpp"
 #include "broker/ctl/clock.hpp"
@@ -94,9 +95,30 @@ void Hand::end_leftovers(int64_t now_ns) {
 
 void Hand::make_leaf() {
     std::string why;
-    if (tree_ == nullptr) return;
-    leaf_ = tree_->make_below(std::to_string(index_), &why);
+    if (ground_.tree() == nullptr) return;
+    const std::string number = std::to_string(index_);
+    leaf_ = ground_.tree()->make_below(
+        options_.service ? options_.pool.name + "-" + options_.type + "-" + number : number, &why);
     if (!leaf_) throw Failure(kExitOwnFailure, why);
+    const auto limit = [&](const char* file, const std::string& text) {
+        if (!leaf_->set(file, text)) throw system_failure(leaf_->folder() + "/" + file);
+    };
+    if (options_.memory_max != 0 && ground_.limits_memory()) {
+        limit("memory.max", std::to_string(options_.memory_max));
+        limit("memory.oom.group", "1");  // a worker without one of its processes is none
+    }
+    if (options_.cpu_max_us != 0 && ground_.limits_cpu())
+        limit("cpu.max", std::to_string(options_.cpu_max_us) + " 100000");
+}
+
+bool Hand::ran_out_of_memory() const {
+    if (!leaf_ || options_.memory_max == 0) return false;
+    std::ifstream events(leaf_->folder() + "/memory.events");
+    uint64_t count = 0;
+    for (std::string name; events >> name >> count;) {
+        if (name == "oom_kill" && count != 0) return true;
+    }
+    return false;
 }
 
 shm::Descriptor Hand::leaf_entrance() const {

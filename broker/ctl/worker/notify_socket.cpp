@@ -32,8 +32,8 @@ NotifyFolder::~NotifyFolder() {
     std::filesystem::remove_all(path_, ignored);
 }
 
-NotifySocket::NotifySocket(const std::string& path)
-    : path_(path), fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+NotifySocket::NotifySocket(const std::string& path, uid_t user)
+    : path_(path), user_(user), fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
     if (path.size() >= sizeof address.sun_path) {
@@ -42,7 +42,8 @@ NotifySocket::NotifySocket(const std::string& path)
     }
     std::memcpy(address.sun_path, path.data(), path.size());
     if (!fd_.valid() ||
-        bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+        bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        (user != geteuid() && lchown(path.c_str(), user, static_cast<gid_t>(-1)) != 0)) {
         throw system_failure("notify socket " + path);
     }
 }

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/stat.h>
+
 #include <string>
 
 #include "shm/descriptor.hpp"
@@ -17,6 +19,8 @@ class NotifyFolder {
     NotifyFolder(const NotifyFolder&) = delete;
     NotifyFolder& operator=(const NotifyFolder&) = delete;
     [[nodiscard]] const std::string& path() const { return path_; }
+    // Other users may find the sockets; each takes messages of its own user alone.
+    void let_in() const { (void)chmod(path_.c_str(), 0711); }
 
   private:
     std::string path_;
@@ -24,14 +28,17 @@ class NotifyFolder {
 
 class NotifySocket {
   public:
-    explicit NotifySocket(const std::string& path);  // Failure
+    // Failure. `user`: who may write to it beside root.
+    NotifySocket(const std::string& path, uid_t user);
     // Takes what has come; true once READY=1 is among it.
     bool ready();
     [[nodiscard]] int fd() const { return fd_.get(); }
     [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] uid_t user() const { return user_; }
 
   private:
     std::string path_;
+    uid_t user_;
     shm::Descriptor fd_;
 };
 

@@ -1,8 +1,11 @@
-// broker/ctl/worker/options.hpp -- the options of `dibs worker`.
+// broker/ctl/worker/options.hpp -- the options of `dibs worker`, and of a type of `dibs-runner`.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,12 +24,25 @@ enum class Lines : uint8_t {
 // What becomes of the processes that a use has started and not ended.
 enum class Leftovers : uint8_t { kEndIfPossible, kEnd, kKeep };
 
+// Another user than this process's, as whom the command runs.
+struct OtherUser {
+    uid_t uid = 0;
+    gid_t gid = 0;
+    std::vector<gid_t> groups = {};
+    std::string name = {};
+    std::string home = {};
+};
+
 struct Options {
+    std::string speaker = "dibs worker";  // in messages
+    // Of a service: output goes to the log, and what cannot be had is tried again.
+    bool service = false;
     PoolOperand pool;
     std::string socket;
     Lines lines = Lines::kAnswer;
     std::string ready_line;  // text in a line that says ready; empty: none
     bool notify = false;     // ready by sd_notify(3)
+    bool session = false;    // the process announces its slot itself, with the order
     int64_t ready_timeout_ns = 30 * DIBS_SECOND;
     std::string type;  // of an elastic pool: a process runs for each order; empty: all the time
     std::string name;  // of the slots, "-0" and so on behind it
@@ -46,7 +62,13 @@ struct Options {
     int64_t drain_ns = 30 * DIBS_SECOND;
     uint64_t line_max = 65'536;
     std::vector<std::string> command;
-    std::string program;  // the file of command[0]
+    std::string program;                   // the file of command[0]
+    std::vector<std::string> environment;  // "NAME=value", beside what is inherited
+    std::string folder;                    // where it starts; empty: in this process's
+    std::optional<OtherUser> user;
+    uint64_t memory_max = 0;    // bytes of a process and what it starts; 0: no limit
+    uint64_t cpu_max_us = 0;    // of a CPU, in each 100 ms; 0: no limit
+    bool others_serve = false;  // the pool has other types here, which are asked at this one's most
 };
 
 }  // namespace dibs::ctl::worker

@@ -9,12 +9,14 @@
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output/talk.hpp"
+#include "broker/text/terminal_text.hpp"
 
 namespace dibs::ctl::worker {
 
 namespace {
 
-constexpr int64_t kRetry = 200 * DIBS_MILLISECOND;
+constexpr int64_t kRetry = 200 * DIBS_MILLISECOND;  // twice as long each time
+constexpr int64_t kRetryMost = 2 * DIBS_SECOND;
 constexpr uint32_t kWorkersMost = 1000;  // of one pool: their orders and stops may all be unread
 
 dibs_connect_options session_for_orders() {
@@ -62,8 +64,9 @@ Order order_of(const dibs_assignment& told) {
     return order;
 }
 
-Orders::Orders(const Options& options) : options_(options) {
-    take_role();
+Orders::Orders(const Options& options)
+    : options_(options), due_ns_(options.service ? 0 : INT64_MAX) {
+    if (!options.service) take_role();
 }
 
 void Orders::take_role() {
@@ -75,30 +78,49 @@ void Orders::take_role() {
     attachment_ = std::move(attachment);
 }
 
-bool Orders::next(dibs_assignment* order, int64_t now_ns) {
-    if (!attachment_) {
-        if (now_ns < due_ns_) return false;
-        try {
-            take_role();
-            due_ns_ = INT64_MAX;
-            talk("dibs worker: back: provisioner of type \"" + options_.type + "\"");
-            trouble_.clear();
-        } catch (const std::exception& failure) {
-            due_ns_ = after(now_ns, kRetry);
-            if (trouble_ != failure.what()) talk(std::string("dibs worker: ") + failure.what());
-            trouble_ = failure.what();
-            return false;
+bool Orders::try_role(int64_t now_ns) {
+    const std::string role =
+        "provisioner of type \"" + options_.type + "\" of pool \"" + options_.pool.name + "\"";
+    try {
+        take_role();
+        due_ns_ = INT64_MAX;
+        talk(options_.speaker + ": " + (had_role_ ? "back: " : "") + role);
+        had_role_ = true;
+        retry_ns_ = 0;
+        trouble_.clear();
+        return true;
+    } catch (const std::exception& failure) {
+        retry_ns_ = std::clamp(2 * retry_ns_, kRetry, kRetryMost);
+        due_ns_ = after(now_ns, retry_ns_);
+        const std::string trouble = harmless(failure.what());
+        if (trouble_ != trouble) {
+            talk(options_.speaker + ": not yet " + role + ": " + trouble + "; trying again");
         }
+        trouble_ = trouble;
+        return false;
     }
+}
+
+bool Orders::next(dibs_assignment* order, int64_t now_ns) {
+    if (!attachment_ && (now_ns < due_ns_ || !try_role(now_ns))) return false;
     dibs_dispatch(attachment_->session());
     const int code = dibs_next_assignment(attachment_->session(), DIBS_NOWAIT, order);
     if (code == DIBS_OK) return true;
     if (code == DIBS_ETIMEDOUT) return false;
-    talk("dibs worker: the provisioner's session at the broker has ended (" +
+    talk(options_.speaker + ": the provisioner's session at the broker has ended (" +
          std::string(dibs_strerror(dibs_end_code(attachment_->session()))) + "); trying again");
     attachment_.reset();
     due_ns_ = now_ns;
     return false;
+}
+
+// Where it is known, it has been answered so, and nothing changes.
+std::optional<bool> Orders::is_over(uint64_t order) {
+    if (!attachment_) return std::nullopt;
+    const int code = dibs_provisioned(
+        attachment_->session(), order, DIBS_CREATED, DIBS_SCOPE_TYPE, nullptr, DIBS_SECOND);
+    if (code != DIBS_OK && code != DIBS_ENOTFOUND) return std::nullopt;
+    return code == DIBS_ENOTFOUND;
 }
 
 // Whether it is heard says the next order.

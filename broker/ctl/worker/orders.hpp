@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ Order order_of(const dibs_assignment& told);
 
 class Orders {
   public:
-    // Takes the role; Failure: it cannot be had.
+    // Takes the role; Failure: it cannot be had. A service tries again.
     explicit Orders(const Options& options);
 
     [[nodiscard]] int fd() const { return attachment_ ? dibs_fd(attachment_->session()) : -1; }
@@ -35,6 +36,11 @@ class Orders {
     // False: there is none. Takes the role again where the session has been lost.
     bool next(dibs_assignment* order, int64_t now_ns);
     void answer(uint64_t order, int answer);
+    // It has the role, as far as is known.
+    [[nodiscard]] bool is_present() const { return attachment_ != nullptr; }
+    // Whether the broker knows it no more, nor the slot that it has become. Waits for the answer,
+    // if there is a broker to give one.
+    [[nodiscard]] std::optional<bool> is_over(uint64_t order);
     // Orders no more: workers that it made stay.
     void leave() {
         attachment_.reset();
@@ -43,11 +49,14 @@ class Orders {
 
   private:
     void take_role();
+    [[nodiscard]] bool try_role(int64_t now_ns);
 
     const Options& options_;
     std::unique_ptr<Attachment> attachment_;
     std::string trouble_;  // as last told
-    int64_t due_ns_ = INT64_MAX;
+    bool had_role_ = false;
+    int64_t due_ns_;
+    int64_t retry_ns_ = 0;
 };
 
 }  // namespace dibs::ctl::worker

@@ -3,6 +3,7 @@
 #include "broker/ctl/worker/process.hpp"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -35,6 +36,36 @@ Pipe make_pipe() {
     return {shm::Descriptor(ends[0]), shm::Descriptor(ends[1])};
 }
 
+// What did not succeed between fork and exec.
+struct Trouble {
+    enum Step : int { kEntrance, kUser, kFolder, kProgram } step = kProgram;
+    int error = 0;
+};
+
+Failure shown_trouble(const Trouble& trouble, const ProcessStart& start) {
+    const std::string why = std::string(": ") + std::strerror(trouble.error);
+    switch (trouble.step) {
+        case Trouble::kEntrance:
+            return {kExitOwnFailure, "a process cannot enter its control group" + why};
+        case Trouble::kUser:
+            return {kExitOwnFailure, "a process cannot become user " + start.user->name + why};
+        case Trouble::kFolder:
+            return {kExitCannotExecute, "cannot start in folder " + start.folder + why};
+        case Trouble::kProgram:
+            break;
+    }
+    return {trouble.error == ENOENT ? kExitNoCommand : kExitCannotExecute,
+            "cannot execute " + start.program + why};
+}
+
+// Another user's command is not linked with what this one's environment names.
+std::vector<std::string> environment_for(const ProcessStart& start) {
+    std::vector<std::string> all = environment_with(start.variables);
+    if (start.user != nullptr)
+        std::erase_if(all, [](const std::string& one) { return one.starts_with("LD_"); });
+    return all;
+}
+
 // Between fork and exec: system calls only.
 struct Becoming {
     const char* program;
@@ -42,26 +73,45 @@ struct Becoming {
     char* const* envp;
     int input;
     int output;
-    int entrance;  // of its control group; -1: none
-    int failure;   // where errno goes if it cannot be executed, and -errno if it cannot enter
+    int error;
+    int entrance;        // of its control group; -1: none
+    const char* folder;  // null: here
+    const OtherUser* user;
+    int failure;  // where a Trouble goes if it cannot be executed
     pid_t parent;
 
     [[noreturn]] void run() const {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) _exit(kExitOwnFailure);
-        if (entrance >= 0 && write(entrance, "0", 1) != 1) give_up(-errno);
+        end_with_parent();
+        if (entrance >= 0 && write(entrance, "0", 1) != 1) give_up(Trouble::kEntrance);
         setpgid(0, 0);
+        if (user != nullptr) become_user();
+        if (folder != nullptr && chdir(folder) != 0) give_up(Trouble::kFolder);
         sigset_t none;
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, nullptr);
         restore_lost_readers();
         dup2(input, STDIN_FILENO);
         dup2(output, STDOUT_FILENO);
+        if (error >= 0) dup2(error, STDERR_FILENO);
         execvpe(program, argv, envp);
-        give_up(errno);
+        give_up(Trouble::kProgram);
     }
-    [[noreturn]] void give_up(int error) const {
-        (void)!write(failure, &error, sizeof error);
+    void end_with_parent() const {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(kExitOwnFailure);
+    }
+    // Whose change of user takes the signal at its parent's death away.
+    void become_user() const {
+        if (setgroups(user->groups.size(), user->groups.data()) != 0 ||
+            setresgid(user->gid, user->gid, user->gid) != 0 ||
+            setresuid(user->uid, user->uid, user->uid) != 0) {
+            give_up(Trouble::kUser);
+        }
+        end_with_parent();
+    }
+    [[noreturn]] void give_up(Trouble::Step step) const {
+        const Trouble trouble = {step, errno};
+        (void)!write(failure, &trouble, sizeof trouble);
         _exit(kExitNoCommand);
     }
 };
@@ -73,7 +123,7 @@ void unblock(int fd) {
 }  // namespace
 
 Process::Process(const ProcessStart& start) {
-    const std::vector<std::string> environment = environment_with(start.variables);
+    const std::vector<std::string> environment = environment_for(start);
     const std::vector<char*> argv = pointers_to(start.command);
     const std::vector<char*> envp = pointers_to(environment);
     Pipe in;
@@ -85,13 +135,16 @@ Process::Process(const ProcessStart& start) {
         in.reading = shm::Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
     }
     if (start.piped) out = make_pipe();
-    const int unpiped = start.quiet ? STDERR_FILENO : STDOUT_FILENO;
+    const int unpiped = start.log >= 0 ? start.log : start.quiet ? STDERR_FILENO : STDOUT_FILENO;
     const Becoming becoming = {start.program.c_str(),
                                argv.data(),
                                envp.data(),
                                in.reading.get(),
                                start.piped ? out.writing.get() : unpiped,
+                               start.log,
                                start.entrance.get(),
+                               start.folder.empty() ? nullptr : start.folder.c_str(),
+                               start.user,
                                failure.writing.get(),
                                getpid()};
     pid_ = fork();
@@ -101,21 +154,15 @@ Process::Process(const ProcessStart& start) {
     guard_ = start.guard;
     if (guard_ != nullptr) guard_->add(pid_);
     failure.writing.reset();
-    int error = 0;
-    const bool failed = read(failure.reading.get(), &error, sizeof error) == sizeof error;
+    Trouble trouble;
+    const bool failed = read(failure.reading.get(), &trouble, sizeof trouble) == sizeof trouble;
     pidfd_ = shm::Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
     if (failed || !pidfd_.valid()) {
-        if (!failed) error = errno;
+        if (!failed) trouble.error = errno;
         kill(pid_, SIGKILL);
         reap();
         pid_ = -1;
-        if (error < 0) {
-            throw Failure(
-                kExitOwnFailure,
-                std::string("a process cannot enter its control group: ") + std::strerror(-error));
-        }
-        throw Failure(error == ENOENT ? kExitNoCommand : kExitCannotExecute,
-                      "cannot execute " + start.program + ": " + std::strerror(error));
+        throw shown_trouble(trouble, start);
     }
     input_ = std::move(in.writing);
     output_ = std::move(out.reading);

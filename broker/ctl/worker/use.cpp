@@ -143,26 +143,22 @@ bool Hand::must_retire(int64_t now_ns) const {
 void Hand::lose_post(int64_t now_ns) {
     const std::string why = "its session at the broker has ended (" + post_->end() + ")";
     post_.reset();
-    if (state_ == State::kIdle) return retry_post(now_ns, why);
+    if (state_ == State::kIdle && options_.type.empty()) return retry_post(now_ns, why);
     post_trouble_ = why;
     say(why);
+    if (state_ == State::kIdle) be_warm();
     if (state_ == State::kBusy) begin_ending(now_ns);
 }
 
 void Hand::clean(int64_t now_ns) {
     state_ = State::kCleaning;
     due_ns_ = after(now_ns, options_.grace_ns);
-    ProcessStart start;
-    start.program = "/bin/sh";
-    start.command = {"sh", "-c", options_.between};
-    start.variables = {"DIBS_POOL=" + options_.pool.name,
-                       "DIBS_WORKER_INDEX=" + std::to_string(index_),
-                       "DIBS_WORKER_NAME=" + name_,
-                       "DIBS_WORKER_PID=" + std::to_string(process_->pid())};
-    start.quiet = true;
-    start.guard = &guard_;
     try {
-        start.entrance = leaf_entrance();
+        ProcessStart start = start_with();
+        start.program = "/bin/sh";
+        start.command = {"sh", "-c", options_.between};
+        start.variables.push_back("DIBS_WORKER_PID=" + std::to_string(process_->pid()));
+        start.quiet = true;
         cleaner_ = std::make_unique<Process>(start);
     } catch (const Failure& failure) {
         fail(std::string("cannot be cleaned: ") + failure.what(), now_ns);

@@ -1,9 +1,10 @@
-// broker/ctl/worker/worker.cpp -- `dibs worker`: parses its arguments and starts the crew.
+// broker/ctl/worker/worker.cpp -- `dibs worker`: parses its arguments and runs one crew.
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "broker/ctl/amounts.hpp"
@@ -13,8 +14,8 @@
 #include "broker/ctl/labels.hpp"
 #include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/ctl/worker/crew.hpp"
 #include "broker/ctl/worker/options.hpp"
+#include "broker/ctl/worker/runner.hpp"
 #include "broker/text/terminal_text.hpp"
 #include "shm/pool_name.hpp"
 
@@ -49,8 +50,11 @@ constexpr const char* kWorkerFooter =
     "the command cannot be "
     "executed, 127 there is no such command.";
 
+constexpr std::string_view kNoType = "\n";  // the option is absent; "" is a mistake
+
 struct WorkerWords {
     std::string pool;
+    std::string type{kNoType};
     std::string lines = "answer";
     std::string leftovers;
     std::vector<std::string> attributes;
@@ -105,9 +109,10 @@ void read_words(const WorkerWords& words, worker::Options* options) {
         }
         options->attributes.emplace_back(text.substr(0, sign), text.substr(sign + 1));
     }
-    if (!options->type.empty() && !shm::is_pool_name(options->type.data(), options->type.size())) {
+    if (words.type != kNoType) options->type = words.type;
+    if (words.type != kNoType && !shm::is_pool_name(words.type.data(), words.type.size())) {
         throw Failure(kExitUsage,
-                      "--type " + options->type + ": as of a pool: " + shm::kPoolNameRule);
+                      "--type '" + words.type + "': as of a pool: " + shm::kPoolNameRule);
     }
     read_resources(words, options);
     if (options->notify && !options->ready_line.empty()) {
@@ -130,7 +135,7 @@ void add_options(Arguments* arguments, WorkerWords* words, worker::Options* opti
     arguments->operand("POOL", &words->pool, "the pool's name; POOL:N for N processes");
     arguments->command(&options->command, "the command and its arguments");
     arguments->text("--type",
-                    &options->type,
+                    &words->type,
                     "of an elastic pool (workers_max): processes run only as they are needed, at "
                     "most N, as workers of this type, whose provisioner the command is",
                     "NAME");
@@ -222,7 +227,7 @@ int run_worker(int argc, char** argv) {
     try {
         read_words(words, &options);
         options.program = find_command(options.command.front());
-        return worker::run_crew(options);
+        return worker::run_crews({options}, nullptr);
     } catch (const Failure& failure) {
         talk("dibs worker: " + harmless(failure.what()));
         return failure.exit_code();

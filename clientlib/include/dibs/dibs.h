@@ -59,7 +59,8 @@
 // open sessions of their own (a handshake takes about 0.3 ms). Exempt, callable from any thread at
 // any time: dibs_version, dibs_strerror, the functions dibs_…_name, and what opens something of its
 // own: dibs_connect, dibs_events_open, dibs_dump, dibs_load, dibs_account_set, dibs_account_reset,
-// dibs_account_delete, dibs_report, dibs_pull, dibs_offers, dibs_inspect; what only computes:
+// dibs_account_delete, dibs_report, dibs_pull, dibs_dispatch_report, dibs_dispatch_orders,
+// dibs_offers, dibs_inspect; what only computes:
 // dibs_keepalive_next, dibs_offer_take; and, from any thread as long as the session is open:
 // dibs_snapshot, dibs_pool_totals, dibs_pool_latency, dibs_reported_latency, dibs_account_share,
 // dibs_fd. The library starts no thread, installs no signal handler and raises no signal; a signal
@@ -144,7 +145,7 @@ enum {
     DIBS_ESTATE = -14,       // not allowed in the present state of slot, lease or broker
     DIBS_EREFUSED = -15,     // by the worker; worker_code says why
     DIBS_ENOROOM = -16,      // this session has no room for it: larger down_payload or rings
-    DIBS_ENAMEINUSE = -17,   // another session has announced a slot of that name
+    DIBS_ENAMEINUSE = -17,   // another session has it, or it comes with an open order
     DIBS_ETABLES = -18,      // the broker's tables are full
     DIBS_EHOLDERGONE = -19,  // the holder's process has ended
     DIBS_EWORKERLOST = -20,  // the worker's process has ended, or withdrew the slot
@@ -1102,7 +1103,8 @@ DIBS_API int dibs_protect(dibs_session* session, uint64_t slot, int on, int64_t 
 //      An order's id is `slot`, and becomes the id of the slot that its worker announces: by
 //      dibs_announce with its text, within boot_timeout, by a session of the provisioner's
 //      user. A worker that has been announced counts as created, whatever the answer. When the
-//      provisioner's session ends its workers stay; orders without a worker fail at boot_timeout.
+//      provisioner's session ends its workers stay; the next one gets the orders that it had not
+//      answered, with texts of their own; the others fail at boot_timeout if no worker comes.
 //      wait_ns and the codes that all may return as for workers. Threads: one at a time per
 //      session.
 
@@ -1177,7 +1179,15 @@ enum {
     DIBS_EVENT_SESSION_OPENED = 19,
     DIBS_EVENT_SESSION_ENDED = 20,
     DIBS_EVENT_MORE_SLOTS = 21,  // slots of the event before: more than DIBS_EVENT_SLOTS
-    DIBS_EVENT_LOST = 22         // no event: value = how many were missed here
+    DIBS_EVENT_LOST = 22,        // no event: value = how many were missed here
+    DIBS_EVENT_CREATE = 23,      // to a provisioner: make a worker: slot, type, the order's id
+    DIBS_EVENT_STOP = 24,        // to a provisioner: stop one: likewise
+    // Of a dispatched pool: entry, its number in `id`. DIBS_EVENT_END, too.
+    DIBS_EVENT_LOCK = 25,
+    DIBS_EVENT_UNLOCK = 26,
+    DIBS_EVENT_START = 27,         // on the worker of `slot`
+    DIBS_EVENT_KILL_PROCESS = 28,  // likewise
+    DIBS_EVENT_FORGET = 29         // it, or its exited process
 };
 
 #define DIBS_EVENT_SLOTS 16
@@ -1213,6 +1223,8 @@ typedef struct dibs_event {
     uint32_t slots[DIBS_EVENT_SLOTS];
     char pool[DIBS_NAME_MAX + 1];
     char account[DIBS_NAME_MAX + 1];
+    char type[DIBS_NAME_MAX + 1];
+    char entry[DIBS_NAME_MAX + 1];  // of a dispatched pool; empty = none
 } dibs_event;
 
 // Subscribes; of the options, socket_path and error_text count. Events begin with the next turn.
@@ -1369,6 +1381,106 @@ DIBS_API int dibs_pull(const dibs_connect_options* options,
                        size_t count,
                        int64_t age_ns,
                        dibs_pulled* pulled);
+
+// ---- Dispatched pools: for administrators, who keep a queue elsewhere and run what it has on
+//      workers that do not attach. The broker says what is to be done; what is so is reported. Each
+//      call is a connection of its own. Threads: any.
+
+#define DIBS_ORDERS_MAX 64  // of one answer
+
+// What is said.
+enum {
+    DIBS_DISPATCH_ENTRY = 1,    // entry; state, and what `fields` names: as the queue has it
+    DIBS_DISPATCH_QUEUE = 2,    // members: all entries that a reading found; or failed
+    DIBS_DISPATCH_LOCK = 3,     // entry: somebody has locked it, and so on
+    DIBS_DISPATCH_UNLOCK = 4,   // entry
+    DIBS_DISPATCH_CANCEL = 5,   // entry
+    DIBS_DISPATCH_FORGET = 6,   // entry
+    DIBS_DISPATCH_DONE = 7,     // entry; failed, error: its lock, unlock or kill has ended
+    DIBS_DISPATCH_WORKER = 8,   // worker, state; type: of one that is new
+    DIBS_DISPATCH_PROCESS = 9,  // worker, entry: its process is alive there; exited: it was
+    DIBS_DISPATCH_PROBE = 10,   // worker; failed
+    DIBS_DISPATCH_RUN = 11,     // worker: it takes work, and is stopped when it is idle for long
+    DIBS_DISPATCH_HOLD = 12,    // worker: it takes nothing new, and is not stopped
+    DIBS_DISPATCH_DRAIN = 13    // worker: it takes nothing new, and is stopped
+};
+
+// The state of an entry; 0 = stays, and a new one is queued.
+enum {
+    DIBS_ENTRY_QUEUED = 1,
+    DIBS_ENTRY_LOCKED = 2,
+    DIBS_ENTRY_RUNNING = 3,
+    DIBS_ENTRY_COMPLETE = 4,
+    DIBS_ENTRY_CANCELLED = 5
+};
+
+// The state of a worker.
+enum {
+    DIBS_WORKER_UNKNOWN = 0,
+    DIBS_WORKER_BOOTING = 1,
+    DIBS_WORKER_IDLE = 2,
+    DIBS_WORKER_RUNNING = 3,
+    DIBS_WORKER_SHUTDOWN = 4,
+    DIBS_WORKER_ABSENT = 5
+};
+
+// Which fields of an entry are given; what is not stays, or is as of a new one: priority 1, no
+// supervisor, any type.
+enum { DIBS_ENTRY_PRIORITY = 1, DIBS_ENTRY_SUPERVISOR = 2, DIBS_ENTRY_TYPES = 4 };
+
+typedef struct dibs_dispatched {
+    size_t size;
+    int32_t kind;   // DIBS_DISPATCH_…
+    int32_t state;  // DIBS_ENTRY_…, DIBS_WORKER_…
+    const char* pool;
+    const char* entry;  // its name, 1 to 63 bytes, as of a worker
+    const char* worker;
+    const char* type;    // of a worker; null = as it was
+    int64_t age_ns;      // how long ago it was so, the process exited, or the reading or the probe
+                         // began; what is older than what is known changes nothing
+    uint32_t fields;     // DIBS_ENTRY_PRIORITY, ...
+    int32_t priority;    // the highest is served first; 0 = held
+    int32_t supervisor;  // not 0: it makes others
+    int32_t exited;      // not 0: the process has
+    int32_t failed;      // not 0: the reading, the operation, the probe has
+    int32_t reserved;
+    const char* const* members;  // of a queue: any number; of an entry: types that suit it, some
+                                 // ten at most, none = any
+    size_t member_count;
+    const char* error;  // null = none
+} dibs_dispatched;
+
+// DIBS_EPOOL, DIBS_ENEGATIVE, DIBS_EPAYLOAD (too many types), DIBS_ENOTFOUND (no such entry, worker
+// or type), DIBS_ESTATE (no such pool, or otherwise refused; the error text says why).
+DIBS_API int dibs_dispatch_report(const dibs_connect_options* options, const dibs_dispatched* said);
+
+enum {
+    DIBS_ORDER_LOCK = 1,    // the entry, in the queue; then DIBS_DISPATCH_DONE
+    DIBS_ORDER_UNLOCK = 2,  // likewise
+    DIBS_ORDER_KILL = 3,    // its process on the worker; then DIBS_DISPATCH_DONE
+    DIBS_ORDER_START = 4    // a process of it, on the worker; then DIBS_DISPATCH_PROCESS
+};
+
+typedef struct dibs_order {
+    int32_t kind;     // DIBS_ORDER_…
+    uint32_t slot;    // of the worker, within its pool
+    uint64_t number;  // of the entry, in the order in which they were first seen
+    char entry[DIBS_NAME_MAX + 1];
+    char worker[DIBS_NAME_MAX + 1];
+    char type[DIBS_NAME_MAX + 1];  // of the worker
+} dibs_order;
+
+// What is to be done, the best entry's first; each is told until somebody says that it is done.
+// Fills at most `count`, 1 to DIBS_ORDERS_MAX, and returns how many; while there is nothing, or
+// just what had the stamp *stamp (null = unwanted, 0 = no stamp), waits at most wait_ns for
+// something else. 0: nothing, when the time is over. *stamp is another one whenever something else
+// is to be done. DIBS_EPOOL, DIBS_ENEGATIVE, DIBS_ESTATE as of dibs_dispatch_report.
+DIBS_API int dibs_dispatch_orders(const dibs_connect_options* options,
+                                  const char* pool,
+                                  dibs_order* orders,
+                                  size_t count,
+                                  int64_t wait_ns,
+                                  uint64_t* stamp);
 
 // ---- Offers, and what a lease is: questions that anybody may ask, each over a connection of its
 //      own. Threads: any.

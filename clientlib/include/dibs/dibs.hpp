@@ -911,6 +911,22 @@ class Administration {
         const int told = dibs_pull(&to, pool, workers.first, workers.count, age.count(), pulled);
         return told >= 0 ? Result<std::size_t>(static_cast<std::size_t>(told)) : Failure::of(told);
     }
+    // `size` is set here.
+    Result<void> dispatch_report(dibs_dispatched said) {
+        said.size = sizeof said;
+        const dibs_connect_options to = options();
+        return Result<void>::of(dibs_dispatch_report(&to, &said));
+    }
+    // Fills at most `count` orders; how many.
+    Result<std::size_t> dispatch_orders(const char* pool,
+                                        dibs_order* orders,
+                                        std::size_t count,
+                                        Duration wait = Duration(0),
+                                        std::uint64_t* stamp = nullptr) {
+        const dibs_connect_options to = options();
+        const int told = dibs_dispatch_orders(&to, pool, orders, count, wait.count(), stamp);
+        return told >= 0 ? Result<std::size_t>(static_cast<std::size_t>(told)) : Failure::of(told);
+    }
     // Anybody may ask these two. `size` is set here; fills at most `count` offers; how many.
     Result<std::size_t> offers(dibs_offers_query query,
                                dibs_offer* found,

@@ -61,6 +61,14 @@ template <>
 constexpr auto kLast<core::Provisioned::Answer> = core::Provisioned::Answer::kFailed;
 template <>
 constexpr auto kLast<core::Provisioned::Scope> = core::Provisioned::Scope::kType;
+template <>
+constexpr auto kLast<core::QueueState> = core::QueueState::kCancelled;
+template <>
+constexpr auto kLast<core::QueueWord> = core::QueueWord::kForget;
+template <>
+constexpr auto kLast<core::WorkerReport::State> = core::WorkerReport::State::kAbsent;
+template <>
+constexpr auto kLast<shm::Behaviour> = shm::Behaviour::kDrain;
 
 template <class Enum>
 bool is_value(int64_t value) {

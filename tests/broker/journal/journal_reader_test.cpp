@@ -194,8 +194,8 @@ TEST(JournalReader, NamesWhatThisVersionDoesNotSupport) {
               R"(1:0: "claim.supervisor" is not supported by this version)");
     EXPECT_EQ(complaint(lines({R"({"pool":{"name":"g","account":"a"}})"})),
               R"(1:0: "pool.account" is not supported by this version)");
-    EXPECT_EQ(complaint(lines({R"({"expect":{"lock":{"claim":"c"}}})"})),
-              R"(1:0: "expect.lock" is not supported by this version)");
+    EXPECT_EQ(complaint(lines({R"({"expect":{"park":{"slot":"s"}}})"})),
+              R"(1:0: "expect.park" is not supported by this version)");
 }
 
 TEST(JournalReader, NamesWhatIsUnknown) {

@@ -15,7 +15,7 @@ forked child; dibs.aio has the same for asyncio. Every code of the C interface i
 from . import aio, errors
 from ._abi import library as _library
 from .accounts import Share
-from .administration import Administration, Pulled
+from .administration import Administration, Order, Pulled
 from .client import Client, Counters, PoolLimits, Preempt, Terms, Totals, WhenBusy, connect
 from .errors import Cancelled, Error, Expired, Holder
 from .events import Event, Events
@@ -35,6 +35,6 @@ def version() -> tuple[int, int, int]:
 
 __all__ = ["Administration", "Assignment", "Cancelled", "Client", "Counters", "Error", "Event",
            "Events", "Expired", "Holder", "Inspection", "KeepalivePolicy", "Latency", "Lease",
-           "LeaseState", "Offer", "OfferedSlot", "Offers", "PoolLimits", "Preempt", "Pulled", "Share",
-           "Slot", "Terms", "Totals", "Wakeups", "WhenBusy", "aio", "connect", "dump", "errors",
+           "LeaseState", "Offer", "OfferedSlot", "Offers", "Order", "PoolLimits", "Preempt", "Pulled",
+           "Share", "Slot", "Terms", "Totals", "Wakeups", "WhenBusy", "aio", "connect", "dump", "errors",
            "inspect", "load", "offers", "version"]

@@ -60,6 +60,14 @@ NO_LIMIT = 2**32 - 1
 PULLERS_MAX = 8
 ACCOUNT_RATE, ACCOUNT_BALANCE, ACCOUNT_CHARGE_MAX, ACCOUNT_FANOUT_MAX, ACCOUNT_NO_FREE_TASKS = \
     1, 2, 4, 8, 16
+ORDERS_MAX = 64
+(DISPATCH_ENTRY, DISPATCH_QUEUE, DISPATCH_LOCK, DISPATCH_UNLOCK, DISPATCH_CANCEL, DISPATCH_FORGET,
+ DISPATCH_DONE, DISPATCH_WORKER, DISPATCH_PROCESS, DISPATCH_PROBE, DISPATCH_RUN, DISPATCH_HOLD,
+ DISPATCH_DRAIN) = range(1, 14)
+ENTRY_QUEUED, ENTRY_LOCKED, ENTRY_RUNNING, ENTRY_COMPLETE, ENTRY_CANCELLED = range(1, 6)
+WORKER_UNKNOWN, WORKER_BOOTING, WORKER_IDLE, WORKER_RUNNING, WORKER_SHUTDOWN, WORKER_ABSENT = range(6)
+ENTRY_PRIORITY, ENTRY_SUPERVISOR, ENTRY_TYPES = 1, 2, 4
+ORDER_LOCK, ORDER_UNLOCK, ORDER_KILL, ORDER_START = range(1, 5)
 REPORT_IDLE, REPORT_RUNNING, REPORT_ABSENT, REPORT_UNASSIGN, REPORT_AGAIN = range(1, 6)
 
 
@@ -259,6 +267,21 @@ class Pulled(Struct):
                 ("provision", (c_char * (NAME_MAX + 1)) * LABELS_MAX)]
 
 
+class Dispatched(Struct):
+    _fields_ = [("size", c_size_t), ("kind", c_int32), ("state", c_int32), ("pool", c_char_p),
+                ("entry", c_char_p), ("worker", c_char_p), ("type", c_char_p), ("age_ns", c_int64),
+                ("fields", c_uint32), ("priority", c_int32), ("supervisor", c_int32),
+                ("exited", c_int32), ("failed", c_int32), ("reserved", c_int32),
+                ("members", POINTER(c_char_p)), ("member_count", c_size_t),
+                ("error", c_char_p)]
+
+
+class Order(Struct):
+    _fields_ = [("kind", c_int32), ("slot", c_uint32), ("number", c_uint64),
+                ("entry", c_char * (NAME_MAX + 1)), ("worker", c_char * (NAME_MAX + 1)),
+                ("type", c_char * (NAME_MAX + 1))]
+
+
 class Event(Struct):
     _fields_ = [("size", c_size_t), ("number", c_uint64), ("time_ns", c_int64),
                 ("kind", c_int32), ("full", c_int32), ("outcome", c_int32), ("code", c_int32),
@@ -270,7 +293,8 @@ class Event(Struct):
                 ("claim", c_uint64), ("id", c_uint64), ("fence", c_uint64), ("value", c_uint64),
                 ("holder", HolderName), ("cost_micros", c_int64 * 5),
                 ("slots", c_uint32 * EVENT_SLOTS), ("pool", c_char * (NAME_MAX + 1)),
-                ("account", c_char * (NAME_MAX + 1))]
+                ("account", c_char * (NAME_MAX + 1)), ("type", c_char * (NAME_MAX + 1)),
+                ("entry", c_char * (NAME_MAX + 1))]
 
 
 class KeepalivePolicy(Struct):
@@ -290,6 +314,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "dibs_wakeups": Wakeups, "dibs_keepalive_policy": KeepalivePolicy,
     "dibs_label_limit": LabelLimit, "dibs_account_change": AccountChange,
     "dibs_worker_report": WorkerReport, "dibs_puller": Puller, "dibs_pulled": Pulled,
+    "dibs_dispatched": Dispatched, "dibs_order": Order,
     "dibs_offer": Offer, "dibs_offers_query": OffersQuery, "dibs_inspection": Inspection,
 }
 
@@ -355,6 +380,9 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_report": [POINTER(ConnectOptions), POINTER(WorkerReport)],
     "dibs_pull": [POINTER(ConnectOptions), c_char_p, POINTER(Puller), c_size_t, c_int64,
                   POINTER(Pulled)],
+    "dibs_dispatch_report": [POINTER(ConnectOptions), POINTER(Dispatched)],
+    "dibs_dispatch_orders": [POINTER(ConnectOptions), c_char_p, POINTER(Order), c_size_t, c_int64,
+                             POINTER(c_uint64)],
     "dibs_offers": [POINTER(ConnectOptions), POINTER(OffersQuery), POINTER(Offer), c_size_t,
                     POINTER(c_uint64)],
     "dibs_offer_take": [POINTER(Offer), POINTER(c_char_p), c_size_t, POINTER(Offer)],

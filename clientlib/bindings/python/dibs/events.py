@@ -41,6 +41,8 @@ class Event:
     cost_micros: tuple[int, ...]
     provision: bool
     is_void: bool
+    type: Optional[str]  # "create", "stop": of the worker
+    entry: Optional[str] = None  # of a dispatched pool
 
     @classmethod
     def of(cls, raw: _abi.Event) -> Event:
@@ -53,7 +55,8 @@ class Event:
                    raw.claim or None, raw.id, raw.fence, raw.value, raw.outcome, raw.code,
                    raw.units, slots, None if nobody else raw.uid, None if nobody else raw.pid,
                    errors.Holder.of(raw.holder), raw.from_class, raw.to_class,
-                   tuple(raw.cost_micros), bool(raw.provision), bool(raw.is_void))
+                   tuple(raw.cost_micros), bool(raw.provision), bool(raw.is_void),
+                   raw.type.decode() or None, raw.entry.decode() or None)
 
 
 class Events:

@@ -269,6 +269,16 @@ TEST_F(WaitForWorkers, SaysWhatIsMissing) {
     answer(10, Answer::kFailed);
     EXPECT_EQ(why(0).reason, WaitReason::kPausing);
     EXPECT_EQ(why(0).pause_ns, 100'000'000U);
+    EXPECT_EQ(why(0).pause, PauseReason::kFailed);
+    EXPECT_EQ(why(0).type, "a");
+    turn(100'000'010, [] {});
+    answer(100'000'011, Answer::kCapacity);
+    EXPECT_EQ(why(0).pause, PauseReason::kCapacity);
+    turn(70'000'000'000, [] {});
+    answer(70'000'000'001, Answer::kOverload);
+    EXPECT_EQ(why(0).reason, WaitReason::kPausing);
+    EXPECT_EQ(why(0).pause, PauseReason::kThrottle);
+    EXPECT_EQ(why(0).pause_ns, 20U);
 }
 
 TEST_F(WaitForWorkers, SaysHowManyThereMayBe) {

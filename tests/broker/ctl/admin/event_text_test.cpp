@@ -46,6 +46,7 @@ dibs_event full_event(int kind) {
     event.slots[1] = 1;
     std::strcpy(event.pool, "gpu");
     std::strcpy(event.account, "batch");
+    std::strcpy(event.type, "small");
     return event;
 }
 
@@ -62,6 +63,8 @@ std::string begin(const std::string& event) {
 TEST(EventText, SaysEveryKeyOfEveryKind) {
     const std::string lease = R"("lease":"l0x100000006",)" + kOfSlots;
     const std::string slot = R"("id":"s0x100000006",)" + kOfSlots;
+    const std::string order =
+        R"("id":"s0x100000006","slot":4,"type":"small","slots":[0,1],"units":2,"fence":7,"round":5,)";
     const std::string reason = R"("reason":"revoked",)";
     const std::string end = kHolder + kWho;
     const std::string cost = R"("cost_micros":[1,2,3,4,5],)";
@@ -90,9 +93,11 @@ TEST(EventText, SaysEveryKeyOfEveryKind) {
         begin("session_opened") + kOfSlots + end,
         begin("session_ended") + kOfSlots + end,
         begin("more_slots") + kOfSlots + end,
-        R"({"schema":"dibs.events/1","event":"lost","events":8})"};
-    ASSERT_EQ(std::size(told), DIBS_EVENT_LOST + 1);
-    for (int kind = 0; kind <= DIBS_EVENT_LOST; ++kind)
+        R"({"schema":"dibs.events/1","event":"lost","events":8})",
+        begin("create") + order + end,
+        begin("stop") + order + end};
+    ASSERT_EQ(std::size(told), DIBS_EVENT_STOP + 1);
+    for (int kind = 0; kind <= DIBS_EVENT_STOP; ++kind)
         EXPECT_EQ(event_json(full_event(kind)), told[kind]);
 }
 
@@ -124,6 +129,26 @@ TEST(EventText, SaysNoEndOfAGraceThatLastsUntilItsRoomIsWanted) {
     EXPECT_EQ(event_text(event).find("until_ns"), std::string::npos);
 }
 
+TEST(EventText, SaysOfADispatchedPoolWhichEntryAndWorker) {
+    dibs_event event = {};
+    event.size = sizeof event;
+    event.number = 12;
+    event.time_ns = 3'000'000'001;
+    event.kind = DIBS_EVENT_START;
+    event.full = 1;
+    event.uid = event.session = event.holder.uid = UINT32_MAX;
+    event.slot = 4;
+    event.id = 7;
+    std::strcpy(event.pool, "far");
+    std::strcpy(event.entry, "job-1");
+    EXPECT_EQ(event_json(event),
+              R"({"schema":"dibs.events/1","event":"start","number":12,"time_ns":3000000001,)"
+              R"("pool":"far","full":true,"entry":"job-1","entry_number":7,"slot":4})");
+    event.kind = DIBS_EVENT_FORGET;
+    event.slot = UINT32_MAX;
+    EXPECT_EQ(event_text(event), "3.000000s forget far entry job-1 entry_number 7");
+}
+
 TEST(EventText, SaysOfAnotherUsersWhatAndWhenAlone) {
     dibs_event event = full_event(DIBS_EVENT_GRANT);
     event.full = 0;
@@ -152,7 +177,7 @@ TEST(EventText, HasNoKeyThatTheDocumentLacks) {
     std::string said = event_json(rejected);
     rejected.code = DIBS_EREFUSED;
     said += event_json(rejected);
-    for (int kind = 0; kind <= DIBS_EVENT_LOST; ++kind)
+    for (int kind = 0; kind <= DIBS_EVENT_STOP; ++kind)
         said += event_json(full_event(kind));
     const std::regex key("\"(\\w+)\":");
     for (std::sregex_iterator at(said.begin(), said.end(), key); at != std::sregex_iterator();
