@@ -45,6 +45,12 @@ std::string elastic_refusal(const PoolConfig& config) {
             return "create_min has amounts of its slots' resources, from 0 to 2^53";
         }
     }
+    if (config.dispatch && config.order != shm::PoolOrder::kPriority) {
+        return "dispatch needs order = \"priority\"";
+    }
+    if (config.dispatch && !config.vector.empty()) {
+        return "the workers of a dispatched pool have no resources";
+    }
     if (config.park) return "an elastic pool parks no leases";
     if (config.workers_min > config.workers_max) return "workers_min is above workers_max";
     if (config.spare > config.workers_max) return "spare is above workers_max";
