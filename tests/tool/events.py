@@ -20,7 +20,7 @@ CASES.clear()  # those of admin_channel.py
 EVENTS = 22
 EVENTS_MAGIC = 0x53544e4544494244
 HEAD = struct.Struct("<QIIQ")
-EVENT_SIZE = 344
+EVENT_SIZE = 408
 SESSION_ENDED = 20
 
 
@@ -141,7 +141,7 @@ def lost(place):
         nonlocal last, lost_now, lost_ever
         packet = connection.recv(1 << 20)
         _, version, count, gone = HEAD.unpack_from(packet)
-        expect_equal((version, len(packet)), (2, HEAD.size + count * EVENT_SIZE))
+        expect_equal((version, len(packet)), (3, HEAD.size + count * EVENT_SIZE))
         lost_now += gone
         lost_ever += gone
         for at in range(count):

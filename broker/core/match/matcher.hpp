@@ -74,6 +74,8 @@ struct Matcher : Module<Matcher> {
     [[nodiscard]] bool by_account(uint32_t pool) const {
         return state.pools[pool].order == shm::PoolOrder::kAccount;
     }
+    // Its claims and slots have labels, and no claim is locked.
+    [[nodiscard]] bool has_labels(uint32_t pool) const { return by_account(pool); }
     [[nodiscard]] bool by_priority(uint32_t pool) const {
         return state.pools[pool].order == shm::PoolOrder::kPriority;
     }

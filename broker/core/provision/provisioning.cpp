@@ -164,7 +164,7 @@ uint32_t Provisioning::missing(uint32_t pool) const {
 
 // Of workers what the claims of the pool need, then spare ones. False: the log is full.
 bool Provisioning::make(uint32_t pool) {
-    if (matcher().by_account(pool)) return make_for_accounts(pool);
+    if (matcher().has_labels(pool)) return make_for_accounts(pool);
     const bool done = has_resources(state.pools[pool])
                           ? gather(pool)
                           : make_missing(pool) && unlock_over_quota(pool) && lock_queued(pool) &&
@@ -297,7 +297,7 @@ TimeNs Provisioning::stop_due(uint32_t row) const {
     // workers at quota, and what was made for it would come and go.
     const uint32_t locked = counts[row].locked;
     uint32_t next = 0;
-    const bool has_line = !matcher().by_account(row) && !has_resources(pool);
+    const bool has_line = !matcher().has_labels(row) && !has_resources(pool);
     if (has_line && locked < matcher().priorities->ranked.size(row)) {
         next = state.claims[matcher().priorities->ranked.at(row, locked)].units;
     }

@@ -170,7 +170,7 @@ bool Provisioning::set_type(const TypeConfig& config, std::string* why) {
     }
     uint32_t set = kNoRow;
     if (wrong.empty() && !config.labels.empty()) {
-        const bool listed = matcher().by_account(pool);
+        const bool listed = matcher().has_labels(pool);
         const Reason reason = listed ? crowds().intern_announced(config.labels) : Reason::kState;
         if (reason == Reason::kState) wrong = "labels are for pools ordered by account";
         if (reason == Reason::kPayload) {
@@ -215,7 +215,7 @@ bool Provisioning::set_type(const TypeConfig& config, std::string* why) {
 // The set of labels stays as long as it has it.
 void Provisioning::label_type(uint32_t type, uint32_t set) {
     shm::TypeRow& row = edit().row(state.types[type], 1);
-    if (!matcher().by_account(row.pool) || labels_of(type) == set) return;
+    if (!matcher().has_labels(row.pool) || labels_of(type) == set) return;
     book()->labels.hold(set);
     book()->labels.drop(labels_of(type));
     put(row.label_set, set + 1);  // kNoRow: 0

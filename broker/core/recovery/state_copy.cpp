@@ -30,6 +30,7 @@ constexpr std::array kCopiedTables = {Table::kCounters,
                                       Table::kClaimVectors,
                                       Table::kTypes,
                                       Table::kElastics,
+                                      Table::kEntries,
                                       Table::kArena};
 
 }  // namespace
