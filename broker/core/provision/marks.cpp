@@ -63,8 +63,21 @@ Marks Provisioning::marks_of(uint32_t row) const {
 }
 
 void Provisioning::slot_changes(uint32_t row) {
+    mark(row, marks_of(row));
+}
+
+// What is counted by type goes from the one to the other.
+void Provisioning::change_type(uint32_t row, uint32_t type) {
+    const uint32_t before = state.slots[row].type;
+    if (type == before) return;
+    mark(row, 0);
+    put(edit().row(state.slots[row], 1U << 1U).type, type);
+    slot_changes(row);
+    worker_leaves(before);
+}
+
+void Provisioning::mark(uint32_t row, Marks now) {
     const shm::SlotRow& slot = state.slots[row];
-    const Marks now = marks_of(row);
     const Marks before = std::exchange(marks_[row], now);
     if (now == before) return;
     turn().dirty.add(slot.pool);
@@ -141,6 +154,9 @@ void Provisioning::check(Wrongs* wrongs) const {
     std::vector<Counts> found(state.pools.size());
     std::vector<uint32_t> idle(state.types.size());
     std::vector<uint32_t> going(state.types.size());
+    std::vector<uint32_t> unallocated(state.types.size());
+    std::vector<uint32_t> stopping(state.types.size());
+    std::vector<uint32_t> starts(state.types.size());
     uint32_t underway = 0;
     uint32_t untold = 0;
     size_t boots = 0;
@@ -156,6 +172,11 @@ void Provisioning::check(Wrongs* wrongs) const {
         of_pool.unallocated += (marks & Mark::kUnallocated) != 0 ? 1 : 0;
         of_pool.asked += (marks & Mark::kAsked) != 0 ? 1 : 0;
         if ((marks & Mark::kIdles) != 0) ++idle[state.slots[row].type];
+        if ((marks & Mark::kStarts) != 0) ++starts[state.slots[row].type];
+        if (state.slots[row].type != kNoRow) {
+            unallocated[state.slots[row].type] += (marks & Mark::kUnallocated) != 0 ? 1 : 0;
+            stopping[state.slots[row].type] += (marks & Mark::kStopping) != 0 ? 1 : 0;
+        }
         untold += (marks & Mark::kUntold) != 0 ? 1 : 0;
         boots += (marks & Mark::kBoots) != 0 ? 1 : 0;
     }
@@ -181,6 +202,12 @@ void Provisioning::check(Wrongs* wrongs) const {
     for (uint32_t type = 0; type < state.types.size(); ++type) {
         const Subject it(wrongs, "type row", type);
         it.expect_count("workers that go", going[type], going_[type]);
+        it.expect_count("unallocated", unallocated[type], unallocated_of[type]);
+        it.expect_count("workers that stop", stopping[type], stopping_of[type]);
+        for (uint32_t slot = starts_.head(type); slot != kNoRow && starts[type] != 0;
+             slot = starts_.next(slot))
+            --starts[type];
+        it.expect(starts[type] == 0, "lists fewer booting workers than there are");
         uint64_t last = 0;
         for (uint32_t slot = idle_.head(type); slot != kNoRow && idle[type] != 0;
              slot = idle_.next(slot), --idle[type]) {

@@ -113,6 +113,7 @@ struct Provisioning : Module<Provisioning> {
     }
     void slot_enters(uint32_t slot, SlotState to);
     void slot_changes(uint32_t slot);
+    void change_type(uint32_t slot, uint32_t type);
     void count_locked(uint32_t claim, bool comes);
     void pool_is_found(uint32_t pool);  // as it was when this core began
     void check(Wrongs* wrongs) const;
@@ -153,6 +154,9 @@ struct Provisioning : Module<Provisioning> {
     void label_type(uint32_t type, uint32_t set);
     void drop_type(uint32_t type);
     [[nodiscard]] bool is_used(uint32_t type) const;
+
+    // marks.cpp
+    void mark(uint32_t slot, Marks now);
 
     // answers.cpp
     void order_fails(uint32_t slot);

@@ -125,9 +125,7 @@ void Workers::fill_announced(uint32_t row, const Announce& command) {
     put(slot.attributes_size, command.attributes.size());
     put(slot.worker_tag, command.worker_tag);
     if (!command.type.empty() && slot.order == shm::OrderState::kNone) {
-        const uint32_t before = slot.type;
-        put(slot.type, provisioning().find_type(command.pool, command.type));
-        provisioning().worker_leaves(before);
+        provisioning().change_type(row, provisioning().find_type(command.pool, command.type));
     }
     uint32_t flags = slot.flags & ~uint32_t{SlotFlag::kProtected};
     if (command.is_protected || is_withheld(slot)) flags |= SlotFlag::kProtected;
