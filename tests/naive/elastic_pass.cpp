@@ -407,7 +407,7 @@ std::vector<TimeNs> NaiveCore::provision_instants() const {
         instants.insert({type.failed_until_ns, type.capacity_until_ns});
     for (const auto& [id, slot] : m_.slots) {
         if (slot.order == OrderState::kNone || !is_elastic(slot.pool)) continue;
-        if (!slot.is_drained) instants.insert(slot.boot_until_ns);
+        if (may_time_out(slot)) instants.insert(slot.boot_until_ns);
         const TimeNs span_ns = m_.pools.at(slot.pool).config.idle_timeout_ns;
         if (slot.is == SlotIs::kIdle) instants.insert(later(slot.idle_since_ns, span_ns));
     }

@@ -260,12 +260,17 @@ void NaiveCore::meet_capacity(const Type& of, const Provisioned& answer) {
         m_.pools.at(of.pool).elastic.everything_until_ns = until;
 }
 
+// An order's, drained or not; a worker's unless it is drained.
+bool NaiveCore::may_time_out(const Slot& slot) {
+    return slot.is == SlotIs::kOrdered || !slot.is_drained;
+}
+
 // "It goes on until the order's worker is idle for the first time, or drained. At it the order has
 // failed; a worker that has been announced is drained."
 void NaiveCore::boots_time_out() {
     std::map<std::tuple<TimeNs, uint32_t, uint32_t>, uint64_t> over;
     for (const auto& [id, slot] : m_.slots) {
-        if (slot.is_drained || slot.boot_until_ns > m_.now) continue;
+        if (!may_time_out(slot) || slot.boot_until_ns > m_.now) continue;
         over[{slot.boot_until_ns, slot.pool, slot.number}] = id;
     }
     for (const auto& [due, id] : over) {

@@ -307,6 +307,7 @@ class NaiveCore {
     void meet_quota(uint32_t pool);
     void forget_quota(uint32_t pool);
     void meet_capacity(const Type& of, const core::Provisioned& answer);
+    static bool may_time_out(const Slot& slot);
     void boots_time_out();
     void cut_pauses(uint32_t pool);
     bool type_goes(uint32_t type);

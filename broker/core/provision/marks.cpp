@@ -58,7 +58,9 @@ Marks Provisioning::marks_of(uint32_t row) const {
     } else if (slot.state == SlotState::kRecovering && (marks & Mark::kUnallocated) != 0) {
         marks |= Mark::kStarts;
     }
-    if (slot.boot_until_ns != kNever && !is_drained(slot)) marks |= Mark::kBoots;
+    // A drained order is not stopped: its boot time-out alone ends it.
+    const bool may_fail = slot.state == SlotState::kOrdered || !is_drained(slot);
+    if (slot.boot_until_ns != kNever && may_fail) marks |= Mark::kBoots;
     return static_cast<Marks>(marks);
 }
 
