@@ -114,12 +114,12 @@ NaiveCore::Overs NaiveCore::map_entries(uint32_t pool) {
         const std::vector<uint32_t> types = eligible_types(entry);
         const auto free = std::find_if(
             types.begin(), types.end(), [&](uint32_t place) { return over.free.at(place) > 0; });
+        const uint32_t available = available_type(entry);
+        if (free == types.end() && available == shm::kNoRow) continue;
         if (free == types.end() && at_quota(pool)) {
             over.quota.assign(at, order.end());
             break;
         }
-        const uint32_t available = available_type(entry);
-        if (free == types.end() && available == shm::kNoRow) continue;
         if (free == types.end() && is_locked) {
             if (!create(pool, available)) continue;
             dont_start.insert(available);
@@ -174,7 +174,7 @@ void NaiveCore::unlock_over(uint32_t pool, const Overs& over) {
 void NaiveCore::stop_for_room(uint32_t pool, Overs& over) {
     if (over.quota.empty()) return;
     for (const uint32_t place : types_by_cost(pool)) {
-        if (over.free.at(place) == 0) continue;
+        if (over.free.at(place) == 0 || m_.types.at(place).session == shm::kNoRow) continue;
         Slot* booting = nullptr;
         Slot* idle = nullptr;
         bool stops_one = false;

@@ -168,11 +168,12 @@ bool Dispatch::pass_locked(Round* round) {
             } else {
                 start(row, worker);
             }
-        } else if (provisioning().at_quota(pool)) {
-            round->over_quota = row;
-            break;
-        } else if (const uint32_t made = provisioning().cheapest(pool, types);
-                   made != kNoRow && provisioning().create(pool, made)) {
+        } else if (const uint32_t made = provisioning().cheapest(pool, types); made != kNoRow) {
+            if (provisioning().at_quota(pool)) {
+                round->over_quota = row;
+                break;
+            }
+            if (!provisioning().create(pool, made)) continue;
             round->dont_start |= bit_of(made);
             ++round->trying;
         }
@@ -205,11 +206,11 @@ bool Dispatch::pass_queued(Round* round) {
         const auto is_free = [&](uint32_t type) { return has(types, type) && unallocated_[type]; };
         const auto all = provisioning().types_of(round->pool);
         if (std::none_of(all.begin(), all.end(), is_free)) {
+            if (provisioning().cheapest(round->pool, types) == kNoRow) continue;
             if (provisioning().at_quota(round->pool)) {
                 round->over_quota = row;
                 return true;
             }
-            if (provisioning().cheapest(round->pool, types) == kNoRow) continue;
             if (!is_busy) ++round->trying;
         } else if (!is_busy) {
             take_free(round, types);
@@ -241,9 +242,11 @@ bool Dispatch::unlock_over(const Round& round) {
     return true;
 }
 
-// S1.16, S1.36: of each type that nothing could use, unless one of it is being stopped already.
+// S1.16, S1.36: of each type that nothing could use and somebody can stop, unless one of it is
+// being stopped already.
 bool Dispatch::stop_over_quota(uint32_t pool) {
     for (const uint32_t type : provisioning().types_of(pool)) {
+        if (state.types[type].session == kNoRow) continue;
         if (unallocated_[type] == 0 || provisioning().stopping_of[type] != 0) continue;
         if (turn().full()) return false;
         const uint32_t worker = provisioning().least_useful(type);
@@ -272,8 +275,9 @@ void Dispatch::find_left(uint32_t pool) {
         if (is_over_limit(row) || (!locked && entry.op != EntryOp::kLock)) continue;
         const uint64_t types = types_for(entry);
         if (take_free(&round, types) != kNoRow) continue;
+        if (provisioning().cheapest(pool, types) == kNoRow) continue;
         if (provisioning().at_quota(pool)) return;
-        if (!locked && provisioning().cheapest(pool, types) != kNoRow) ++round.trying;
+        if (!locked) ++round.trying;
     }
 }
 

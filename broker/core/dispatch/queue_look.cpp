@@ -70,10 +70,9 @@ EntryReason Dispatch::reason(uint32_t row) const {
     };
     if (unallocated > before_in(false) + before_in(true))
         return locked ? EntryReason::kBeingMade : EntryReason::kStarts;
-    if (provisioning().at_quota(entry.pool)) return EntryReason::kAtQuota;
     if (!is_provided) return EntryReason::kNoProvisioner;
     if (provisioning().cheapest(entry.pool, types) == kNoRow) return EntryReason::kAtCapacity;
-    return EntryReason::kStarts;
+    return provisioning().at_quota(entry.pool) ? EntryReason::kAtQuota : EntryReason::kStarts;
 }
 
 }  // namespace dibs::core
