@@ -260,9 +260,9 @@ void NaiveCore::meet_capacity(const Type& of, const Provisioned& answer) {
         m_.pools.at(of.pool).elastic.everything_until_ns = until;
 }
 
-// An order's, drained or not; a worker's unless it is drained.
+// An order's in any case; a worker's unless it is drained or held.
 bool NaiveCore::may_time_out(const Slot& slot) {
-    return slot.is == SlotIs::kOrdered || !slot.is_drained;
+    return slot.is == SlotIs::kOrdered || (!slot.is_drained && !slot.is_held);
 }
 
 // "It goes on until the order's worker is idle for the first time, or drained. At it the order has

@@ -58,8 +58,8 @@ Marks Provisioning::marks_of(uint32_t row) const {
     } else if (slot.state == SlotState::kRecovering && (marks & Mark::kUnallocated) != 0) {
         marks |= Mark::kStarts;
     }
-    // A drained order is not stopped: its boot time-out alone ends it.
-    const bool may_fail = slot.state == SlotState::kOrdered || !is_drained(slot);
+    // A drained order is not stopped: its boot time-out alone ends it. A held worker stays.
+    const bool may_fail = slot.state == SlotState::kOrdered || !is_withheld(slot);
     if (slot.boot_until_ns != kNever && may_fail) marks |= Mark::kBoots;
     return static_cast<Marks>(marks);
 }
