@@ -56,8 +56,11 @@ std::vector<uint32_t> NaiveCore::eligible_types(const Entry& entry) const {
     std::erase_if(places,
                   [&](uint32_t place) { return entry.types && !entry.types->contains(place); });
     const uint64_t factor = m_.pools.at(entry.pool).config.price_factor_permille;
-    if (places.empty() || factor == 0) return places;
-    const auto cheapest = static_cast<__uint128_t>(m_.types.at(places.front()).cost);
+    // A going one "counts for no price".
+    const auto first = std::find_if(
+        places.begin(), places.end(), [&](uint32_t place) { return !m_.types.at(place).is_going; });
+    if (first == places.end() || factor == 0) return places;
+    const auto cheapest = static_cast<__uint128_t>(m_.types.at(*first).cost);
     std::erase_if(places, [&](uint32_t place) {
         return static_cast<__uint128_t>(m_.types.at(place).cost) * 1000 > cheapest * factor;
     });

@@ -98,7 +98,7 @@ uint32_t Dispatch::next_waiting(uint32_t pool, uint32_t row) const {
     return order()(one, other) ? one : other;
 }
 
-// Those of the types that suit it that are not too dear (S1.30).
+// Those of the types that suit it that are not too dear (S1.30). One that goes counts for no price.
 uint64_t Dispatch::types_for(const shm::EntryRow& entry) const {
     const uint64_t factor = state.elastics[entry.pool].price_factor_permille;
     uint64_t found = 0;
@@ -106,7 +106,7 @@ uint64_t Dispatch::types_for(const shm::EntryRow& entry) const {
     for (const uint32_t type : provisioning().types_of(entry.pool)) {
         if (!has(entry.types, type)) continue;
         const uint64_t cost = state.types[type].cost;
-        if (found == 0 && factor != 0) {
+        if (dearest == kNever && factor != 0 && !provisioning().is_going(type)) {
             const uint64_t thousands = cost / 1000;
             const uint64_t whole = thousands > kNever / factor ? kNever : thousands * factor;
             dearest = std::max(cost, sum_or_never(whole, cost % 1000 * factor / 1000));
