@@ -97,12 +97,15 @@ void NaiveCore::apply(const core::EntryReport& report) {
     if (known == nullptr) known = new_entry(report.pool, report.claim);
     if (known == nullptr) return tell(Reason::kTablesFull);
     Entry& entry = *known;
+    const auto named = entry.types;
     if (entry.is == EntryIs::kAbsent) come_back(entry);
     entry.event_ns = at;
     if (report.types_given) entry.types = types;
     if (report.state_given) entry.is = state_of(report.state);
     if (report.priority_given) entry.priority = report.priority;
     if (report.supervisor_given) entry.is_supervisor = report.supervisor;
+    for (const uint32_t place : named.value_or(std::set<uint32_t>{}))
+        type_goes(place);
 }
 
 // "It is as new, but keeps its process."
@@ -165,7 +168,10 @@ void NaiveCore::leave_queue(Entry& entry) {
     if (entry.has_process) {
         entry.is = EntryIs::kAbsent;
     } else {
+        const auto named = entry.types;
         m_.entries.erase(entry.id);
+        for (const uint32_t place : named.value_or(std::set<uint32_t>{}))
+            type_goes(place);
     }
 }
 

@@ -88,7 +88,8 @@ bool NaiveCore::drop_exited(Entry& entry) {
 
 bool NaiveCore::forget(Entry& entry) {
     tell_of_entry(DecisionKind::kForget, entry);
-    m_.entries.erase(entry.id);
+    entry.has_process = false;
+    leave_queue(entry);
     return true;
 }
 

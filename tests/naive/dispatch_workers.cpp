@@ -49,7 +49,7 @@ void NaiveCore::process_is_gone(uint64_t id) {
     entry.exited_ns = shm::kNever;
     entry.is_hopeless = false;
     entry.is_starting = false;
-    if (entry.is == EntryIs::kAbsent) m_.entries.erase(id);
+    if (entry.is == EntryIs::kAbsent) leave_queue(entry);
 }
 
 // S1.31: "the ordered slot of that type with the lowest number"; else it came by itself.

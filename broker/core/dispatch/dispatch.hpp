@@ -139,6 +139,7 @@ struct Dispatch : Module<Dispatch> {
     uint32_t make_entry(uint32_t pool, std::string_view name);
     void fill_new(shm::EntryRow& entry);
     void free_entry(uint32_t row);
+    void unname(uint64_t types);
     [[nodiscard]] uint32_t group_of(const shm::EntryRow& entry) const;
     uint32_t open_group(const shm::EntryRow& entry);
     void close_group(uint32_t group);

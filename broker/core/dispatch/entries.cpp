@@ -77,6 +77,7 @@ void Dispatch::apply(const EntryReport& report) {
     }
     if (row == kNoRow && free_.empty()) return refuse(report.user_data, Reason::kTablesFull);
     if (row == kNoRow) row = make_entry(report.pool, report.claim);
+    const uint64_t named = state.entries[row].types;
     change(row, [&](shm::EntryRow& entry) {
         if (returns) fill_new(entry);
         if (entry.state == EntryState::kAbsent) put(entry.state, EntryState::kQueued);
@@ -89,6 +90,7 @@ void Dispatch::apply(const EntryReport& report) {
         }
         put(entry.event_ns, event_ns);
     });
+    if (state.entries[row].types != named) unname(named);
 }
 
 // A reading that is older than the last one says nothing.

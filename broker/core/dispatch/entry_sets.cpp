@@ -2,6 +2,7 @@
 // rows put them.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 
 #include "broker/core/dispatch/entry_change.hpp"
 
@@ -199,6 +200,16 @@ void Dispatch::free_entry(uint32_t row) {
     of_pool_.remove(entry.pool, row);
     put(edit().row(entry, 1).state, EntryState::kFree);
     free_.push_back(row);
+    unname(entry.types);
+}
+
+// Nothing may be left of those that are going.
+void Dispatch::unname(uint64_t types) {
+    for (uint64_t left = types == kAnyType ? 0 : types; left != 0; left &= left - 1) {
+        const auto type = static_cast<uint32_t>(std::countr_zero(left));
+        if (type < state.types.size() && state.types[type].state != 0)
+            provisioning().worker_leaves(type);
+    }
 }
 
 void Dispatch::check(Wrongs* wrongs) const {
