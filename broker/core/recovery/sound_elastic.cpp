@@ -9,14 +9,10 @@ namespace dibs::core {
 
 using shm::OrderState;
 
-namespace {
-
 bool is_dispatched(const State& state, uint32_t pool) {
     return pool < state.counters->pools && state.elastics[pool].workers_max != 0 &&
            state.elastics[pool].dispatch != 0;
 }
-
-}  // namespace
 
 // A provisioner gives its types up as it begins to die.
 bool sound_type(const State& state, const shm::TypeRow& type) {

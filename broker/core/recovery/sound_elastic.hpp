@@ -12,6 +12,8 @@ namespace dibs::core {
 // Of a slot that is there: its order and its type.
 [[nodiscard]] bool sound_order(const State& state, const shm::SlotRow& slot);
 
+// No claim and no lease is of such a pool.
+[[nodiscard]] bool is_dispatched(const State& state, uint32_t pool);
 [[nodiscard]] bool sound_entry(const State& state, const shm::EntryRow& entry);
 // Of a slot that is there: what an entry runs on it, and its worker's behaviour.
 [[nodiscard]] bool sound_dispatched(const State& state, const shm::SlotRow& slot);

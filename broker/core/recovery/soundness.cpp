@@ -295,11 +295,11 @@ class Words {
     bool sound(const shm::ClaimRow& claim) const {
         if (claim.state == ClaimState::kFree) return true;
         return within(claim.state, ClaimState::kPromised) && claim.pool < state_.counters->pools &&
-               tagged(claim.session, claim.tag) && is_link(claim.first_slot, state_.slots.size()) &&
-               claim.units != 0 && claim.units <= shm::kUnitsMax &&
-               claim.payload_size <= shm::kPayloadMax && chain(claim.payload, claim.payload_size) &&
-               sound_meta(meta_of(claim)) && (!wants_part(claim) || sound_want(state_, claim)) &&
-               sound_terms(claim);
+               !is_dispatched(state_, claim.pool) && tagged(claim.session, claim.tag) &&
+               is_link(claim.first_slot, state_.slots.size()) && claim.units != 0 &&
+               claim.units <= shm::kUnitsMax && claim.payload_size <= shm::kPayloadMax &&
+               chain(claim.payload, claim.payload_size) && sound_meta(meta_of(claim)) &&
+               (!wants_part(claim) || sound_want(state_, claim)) && sound_terms(claim);
     }
 
     // What has been paid, with or without the time by which a lease's cost is less: no sum of it
@@ -368,9 +368,10 @@ class Words {
         if (lease.state == LeaseState::kFree) return true;
         return within(lease.state, LeaseState::kKilling) &&
                within(lease.mode, shm::ExpiryMode::kLazy) && lease.pool < state_.counters->pools &&
-               tagged(lease.session, lease.tag) && is_link(lease.first_slot, state_.slots.size()) &&
-               takes_of(lease) <= kTakesMax && lease.units <= shm::kUnitsMax &&
-               is_account(lease.account) && sound_flags(lease) && sound_meta(meta_of(lease)) &&
+               !is_dispatched(state_, lease.pool) && tagged(lease.session, lease.tag) &&
+               is_link(lease.first_slot, state_.slots.size()) && takes_of(lease) <= kTakesMax &&
+               lease.units <= shm::kUnitsMax && is_account(lease.account) && sound_flags(lease) &&
+               sound_meta(meta_of(lease)) &&
                (state_.pools[lease.pool].order != shm::PoolOrder::kAccount ||
                 (lease.account_class <= kFreeClass && is_paid(lease.cost, -kMoneyMax)));
     }
