@@ -196,7 +196,7 @@ class NaiveCore {
     void announce_again(Slot& slot, const core::Announce& announce);
     shm::Reason announce_refusal(const core::Announce& announce,
                                  const Slot* existing,
-                                 bool is_of_order) const;
+                                 const Slot* order) const;
     Slot* slot_named(uint32_t pool, std::string_view name);
     bool lacks_label(uint32_t pool, const Labels& labels) const;
 

@@ -114,6 +114,9 @@ void NaiveCore::leave(uint64_t id) {
     arena_freed(slot.attribute_blocks);
     const uint32_t pool = slot.pool;
     const uint32_t type = slot.type;
+    // S1.33: "or until a worker of the type has gone".
+    if (type != shm::kNoRow && slot.order == shm::OrderState::kAnnounced)
+        m_.types.at(type).capacity_until_ns = 0;
     m_.slots.erase(id);
     slot_count_fell(pool);
     if (type != shm::kNoRow) type_goes(type);
@@ -182,7 +185,8 @@ void NaiveCore::admit_if_only_waiting(Slot& slot) {
 // "Announcing is checked in this order." S0.14: a name is one slot's in its pool.
 Reason NaiveCore::announce_refusal(const core::Announce& announce,
                                    const Slot* existing,
-                                   bool is_of_order) const {
+                                   const Slot* order) const {
+    const bool is_of_order = order != nullptr;
     if (announce.refusal != Reason::kOk) return announce.refusal;
     if (!pool_lives(announce.pool)) return Reason::kUnknownPool;
     const core::PoolConfig& pool = m_.pools[announce.pool].config;
@@ -190,6 +194,9 @@ Reason NaiveCore::announce_refusal(const core::Announce& announce,
     // "The name is another session's, or that of another worker than the order's."
     if (existing != nullptr && (existing->session != announce.session || is_of_order))
         return Reason::kNameInUse;
+    // "An order's worker lacks a label of its type."
+    if (is_of_order && !has_all(label_set(announce.labels), m_.types.at(order->type).labels))
+        return Reason::kState;
     if (announce.attributes.size() > pool.attributes_max) return Reason::kPayload;
     const Reason wrong = announced_vector_refusal(announce, existing);
     if (wrong != Reason::kOk) return wrong;
@@ -210,7 +217,7 @@ void NaiveCore::apply(const core::Announce& announce) {
     Slot* known = slot_named(announce.pool, announce.name);
     // An order that is not there any more, or another pool's, is none.
     Slot* order = open_order(announce.order, announce.pool);
-    const Reason refusal = announce_refusal(announce, known, order != nullptr);
+    const Reason refusal = announce_refusal(announce, known, order);
     if (refusal != Reason::kOk) {
         tell_result(announce.session, announce.user_data, refusal);
         return;

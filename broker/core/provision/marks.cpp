@@ -127,7 +127,14 @@ void Provisioning::slot_enters(uint32_t row, SlotState to) {
         put(slot.boot_until_ns, kNever);
     }
     slot_changes(row);
-    if (to == SlotState::kFree) worker_leaves(state.slots[row].type);
+    if (to != SlotState::kFree) return;
+    const shm::SlotRow& gone = state.slots[row];
+    const bool had_come = gone.type != kNoRow && gone.order == OrderState::kAnnounced;
+    if (had_come && state.types[gone.type].capacity_until_ns > turn().now_ns) {
+        put(edit().row(state.types[gone.type], 1).capacity_until_ns, 0);  // it has left its room
+        turn().dirty.add(gone.pool);
+    }
+    worker_leaves(gone.type);
 }
 
 // A locked claim begins or ends to wait.

@@ -97,7 +97,9 @@ struct Provisioning : Module<Provisioning> {
         return state.types[type].label_set - 1U;
     }
     void worker_leaves(uint32_t type);  // kNoRow: it had none
-    void find_types();                  // those that were there when this core began
+    // Whether these are the labels of the order's type, or more.
+    [[nodiscard]] bool has_promised(uint32_t order, std::span<const std::string_view> labels) const;
+    void find_types();  // those that were there when this core began
 
     // answers.cpp
     void apply(const Provisioned& command);

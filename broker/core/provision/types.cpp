@@ -221,6 +221,16 @@ void Provisioning::label_type(uint32_t type, uint32_t set) {
     put(row.label_set, set + 1);  // kNoRow: 0
 }
 
+bool Provisioning::has_promised(uint32_t order, std::span<const std::string_view> labels) const {
+    const uint32_t set = labels_of(state.slots[order].type);
+    if (set == kNoRow) return true;
+    bool has_all = true;
+    each_label(book()->labels.text(set), [&](std::string_view wanted) {
+        has_all = has_all && std::find(labels.begin(), labels.end(), wanted) != labels.end();
+    });
+    return has_all;
+}
+
 void Provisioning::drop_type(uint32_t type) {
     label_type(type, kNoRow);
     std::erase(by_cost, type);

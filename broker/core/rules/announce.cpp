@@ -43,6 +43,9 @@ Reason Workers::announce_refusal(const Announce& command, uint32_t existing, uin
         (state.slots[existing].session != command.session || order != kNoRow)) {
         return Reason::kNameInUse;  // an order's worker is another one
     }
+    if (order != kNoRow && !provisioning().has_promised(order, command.labels)) {
+        return Reason::kState;
+    }
     if (command.attributes.size() > pool.attributes_max) return Reason::kPayload;
     if (const Reason reason = vectors().announce_refusal(command, existing);
         reason != Reason::kOk) {

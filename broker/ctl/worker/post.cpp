@@ -57,6 +57,13 @@ std::string why_refused(int code, const Options& options) {
                    "2^53, and --parts is for a pool whose slots have some (resources in its "
                    "[[pool]]; dibs show " +
                    options.pool.name + " -o json tells them)";
+        case DIBS_ESTATE:
+            return options.type.empty()
+                       ? "nothing attaches in pool \"" + options.pool.name +
+                             "\": its workers are known by reports alone (dispatch = true)"
+                       : "type \"" + options.type +
+                             "\" promises labels that its workers do not have: labels in its "
+                             "[[type]] of dibsd's configuration, --label here";
         case DIBS_ELIMIT:
             return "user " + user_name(geteuid()) +
                    " has as many slots, label sets or bytes of attributes as it may: by its "
