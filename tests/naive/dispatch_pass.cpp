@@ -113,7 +113,6 @@ NaiveCore::Overs NaiveCore::map_entries(uint32_t pool) {
         }
         if (limit > 0 && trying >= limit) continue;
         const bool is_locked = entry.is == EntryIs::kLocked;
-        const bool is_being_locked = entry.operation == Operation::kLock;
         const std::vector<uint32_t> types = eligible_types(entry);
         const auto free = std::find_if(
             types.begin(), types.end(), [&](uint32_t place) { return over.free.at(place) > 0; });
@@ -129,12 +128,10 @@ NaiveCore::Overs NaiveCore::map_entries(uint32_t pool) {
             trying += 1;
             continue;
         }
-        // S1.18: it is queued, and something else than a lock is under way.
-        if (!is_locked && entry.operation != Operation::kNone && !is_being_locked) continue;
         trying += 1;
         if (free != types.end()) over.free.at(*free) -= 1;
         if (!is_locked) {
-            if (!is_being_locked) begin(entry, Operation::kLock);
+            if (entry.operation == Operation::kNone) begin(entry, Operation::kLock);  // S1.18
             continue;
         }
         if (dont_start.contains(*free) || entry.operation != Operation::kNone) continue;

@@ -201,7 +201,6 @@ bool Dispatch::pass_queued(Round* round) {
         heads_.pop_back();
         const shm::EntryRow& entry = state.entries[row];
         if (is_over_limit(row)) continue;
-        const bool is_busy = entry.op == EntryOp::kUnlock || entry.op == EntryOp::kKill;
         const uint64_t types = types_for(entry);
         const auto is_free = [&](uint32_t type) { return has(types, type) && unallocated_[type]; };
         const auto all = provisioning().types_of(round->pool);
@@ -211,8 +210,8 @@ bool Dispatch::pass_queued(Round* round) {
                 round->over_quota = row;
                 return true;
             }
-            if (!is_busy) ++round->trying;
-        } else if (!is_busy) {
+            ++round->trying;
+        } else {
             take_free(round, types);
         }
         if (entry.op == EntryOp::kNone) ask(row, EntryOp::kLock);
@@ -272,7 +271,7 @@ void Dispatch::find_left(uint32_t pool) {
          row = next_waiting(pool, row)) {
         const shm::EntryRow& entry = state.entries[row];
         const bool locked = entry.state == EntryState::kLocked;
-        if (is_over_limit(row) || (!locked && entry.op != EntryOp::kLock)) continue;
+        if (is_over_limit(row) || (!locked && entry.op == EntryOp::kNone)) continue;
         const uint64_t types = types_for(entry);
         if (take_free(&round, types) != kNoRow) continue;
         if (provisioning().cheapest(pool, types) == kNoRow) continue;
