@@ -590,7 +590,7 @@ struct alignas(64) EntryRow {
     uint64_t number;      // order in which the pool's entries were first seen
     uint64_t exited_ns;   // of its process; kNever: alive
     uint32_t worker;      // of its live process: slot row, or kNoRow
-    uint8_t reserved2[4];
+    uint32_t asked;       // operations and starts decided of it; it wraps
     // line 1
     uint8_t name_size;
     char name[63];

@@ -385,8 +385,13 @@ void Desk::orders(AdminJob& job) const {
     uint64_t stamp = rows.empty() ? 0 : 1;
     for (const uint32_t row : rows) {
         const shm::EntryRow& entry = Look::entry(core_, row);
-        stamp =
-            (stamp ^ entry.number) * 0x9e3779b97f4a7c15U + static_cast<uint8_t>(order_of(entry));
+        // The same order once more is another one, as after one that has failed.
+        const uint64_t worker = entry.worker == shm::kNoRow ? 0 : core_.slot(entry.worker).number;
+        for (const uint64_t word : {entry.number,
+                                    uint64_t{static_cast<uint8_t>(order_of(entry))},
+                                    uint64_t{entry.asked},
+                                    worker})
+            stamp = (stamp ^ word) * 0x9e3779b97f4a7c15U + 1;
     }
     const uint64_t most = job.request.number == 0 ? 10 : job.request.number;
     job.answer.more = rows.size() > std::min<uint64_t>(most, kOrdersMost);

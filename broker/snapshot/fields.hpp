@@ -294,6 +294,7 @@ void each_field_of_entry(Row& row, Told& told, const Visit& visit) {
     visit(row.worker, told.worker);
     visit(row.event_ns, told.event_ns);
     visit(row.changed_ns, told.changed_ns);
+    visit(row.asked, told.asked);
     visit.text(row.name_size, row.name, told.name);
 }
 

@@ -173,6 +173,18 @@ def ordered(place):
     expect_equal((orders(place), entry(place, "a b")["hopeless"]), ([], True))
 
 
+@case("orders --after: the same order that is decided once more is news")
+def again(place):
+    begin(place, "w1")
+    report(place, "entry", "far", "a")
+    stamp = json.loads(place.run("orders", "far", "-o", "json")[1])["stamp"]
+    report(place, "done", "far", "a", "--failed", "--error", "it is in use")
+    report(place, "queue", "far", "a")
+    expect_equal(orders(place, "--wait", "1min", "--after", str(stamp)), [("lock", "a", None)])
+    told = json.loads(place.run("orders", "far", "-o", "json")[1])
+    expect(told["stamp"] != stamp, "the same stamp")
+
+
 @case("ls entries: positions, of supervisors by themselves, and reasons")
 def listed(place):
     begin(place)

@@ -165,6 +165,7 @@ uint32_t Dispatch::make_entry(uint32_t pool, std::string_view name) {
     put(entry.op, EntryOp::kNone);
     put(entry.worker, kNoRow);
     put(entry.exited_ns, kNever);
+    put(entry.asked, 0);
     name.copy(entry.name, sizeof(entry.name));
     stored();
     put(entry.name_size, name.size());

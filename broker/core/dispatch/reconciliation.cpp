@@ -41,8 +41,10 @@ void Dispatch::ask(uint32_t row, EntryOp op) {
         asked.slot_number = state.slots[worker].number;
         asked.type = state.slots[worker].type;
     }
-    if (op == EntryOp::kNone) return;
-    change(row, [&](shm::EntryRow& entry) { put(entry.op, op); });
+    change(row, [&](shm::EntryRow& entry) {
+        put(entry.asked, entry.asked + 1);
+        if (op != EntryOp::kNone) put(entry.op, op);
+    });
 }
 
 bool Dispatch::reconcile(uint32_t pool) {
