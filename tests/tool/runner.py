@@ -275,6 +275,15 @@ def bad_input(place):
     expect_equal(rows(place, "types")[0]["provisioner"], None)
 
 
+@case("two types of a pool whose processes would have the same names are a mistake")
+def same_names(place):
+    write(place, worker(place, type='"small"', name='"w"'), worker(place, type='"large"', name='"w"'))
+    ran = subprocess.run([program(place), "--check", place.folder / "runner.toml"], capture_output=True, text=True,
+                         env=place.environment(), timeout=60, check=False)
+    expect_equal((ran.returncode, ran.stdout), (2, ""))
+    expect('type "small" of pool "py" has the name "w", too' in ran.stderr, ran.stderr)
+
+
 @case("a file that others can write, or own, is not taken; nor what is no file")
 def guarded(place):
     place.start(pools())

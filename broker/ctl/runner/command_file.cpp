@@ -370,6 +370,11 @@ void read_top(const toml::table& table,
                 mistakes.add(element,
                              "a second worker of type " + in_quotes(options.type) + " of pool " +
                                  in_quotes(options.pool.name));
+            } else if (other.name == options.name && !options.name.empty()) {
+                mistakes.add(element,
+                             "type " + in_quotes(other.type) + " of pool " +
+                                 in_quotes(options.pool.name) + " has the name " +
+                                 in_quotes(options.name) + ", too: set another name");
             }
         }
         types.push_back(std::move(options));

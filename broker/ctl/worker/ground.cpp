@@ -6,11 +6,13 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <iterator>
 
+#include "broker/admission/peer.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
@@ -54,17 +56,16 @@ Ground::~Ground() {
     if (!tree_ && service_) end_descendants();
 }
 
-// Of what it has started all have its variables, if they have not changed them.
-void Ground::end_orphans(const std::vector<std::string>& variables) const {
+// Of what it has started all have its variable, if they have not changed it.
+void Ground::end_orphans(const std::string& variable) const {
     if (tree_ || !service_) return;
     const TreeLeaf all("");
     std::vector<uint32_t> left = all.processes();
     std::erase_if(left, [&](uint32_t pid) {
+        if (guard_->has(static_cast<pid_t>(pid))) return true;
         std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
         const std::string text{std::istreambuf_iterator<char>(file), {}};
-        return !std::all_of(variables.begin(), variables.end(), [&](const std::string& one) {
-            return ('\0' + text).find('\0' + one + '\0') != std::string::npos;
-        });
+        return ('\0' + text).find('\0' + variable + '\0') == std::string::npos;
     });
     all.signal_all(SIGKILL, left);
 }
@@ -87,6 +88,12 @@ void Ground::enable(const std::string& name, const std::string& key, Controller*
     controller->is_there = why.empty();
     controller->is_missed = !why.empty();
     if (!why.empty()) talk("dibs-runner: " + key + " is not enforced: " + why);
+}
+
+std::string Ground::next_id() {
+    const auto pid = static_cast<uint32_t>(getpid());
+    return std::to_string(pid) + "-" + std::to_string(process_start_time(pid)) + "-" +
+           std::to_string(ids_++);
 }
 
 std::string Ground::notify_path() {

@@ -25,8 +25,11 @@ class Ground {
     // Has what these options need, or Failure; says what of it cannot be had.
     void prepare(const Options& options);
 
-    // Of a service without control groups: kills what a process with these has left, "NAME=value".
-    void end_orphans(const std::vector<std::string>& variables) const;
+    // Of a service without control groups: kills what a process with this variable has left,
+    // "NAME=value".
+    void end_orphans(const std::string& variable) const;
+    // Of a process: no other one of this host has it.
+    [[nodiscard]] std::string next_id();
 
     // Of all processes; null: there is none.
     [[nodiscard]] const TreeLeaf* tree() const { return tree_.get(); }
@@ -49,6 +52,7 @@ class Ground {
     std::unique_ptr<Guard> guard_;
     std::unique_ptr<NotifyFolder> folder_;
     uint64_t paths_ = 0;
+    uint64_t ids_ = 0;
     Controller memory_;
     Controller cpu_;
 };

@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <set>
 #include <string>
 
 #include "shm/descriptor.hpp"
@@ -23,8 +24,15 @@ class Guard {
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
 
-    void add(pid_t group) const { tell(group); }
-    void remove(pid_t group) const { tell(-group); }
+    void add(pid_t group) const {
+        groups_.insert(group);
+        tell(group);
+    }
+    void remove(pid_t group) const {
+        groups_.erase(group);
+        tell(-group);
+    }
+    [[nodiscard]] bool has(pid_t group) const { return groups_.count(group) != 0; }
     [[nodiscard]] pid_t pid() const { return pid_; }
 
   private:
@@ -32,6 +40,7 @@ class Guard {
 
     shm::Descriptor pipe_;
     pid_t pid_ = -1;
+    mutable std::set<pid_t> groups_;
 };
 
 }  // namespace dibs::ctl::worker

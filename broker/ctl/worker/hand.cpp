@@ -156,6 +156,7 @@ void Hand::start(int64_t now_ns) {
     try {
         adopt_options();
         make_leaf();
+        process_id_ = "DIBS_WORKER_ID=" + ground_.next_id();
         ProcessStart start = start_with();
         start.program = options_.program;
         for (const std::string& word : options_.command)
@@ -187,6 +188,7 @@ ProcessStart Hand::start_with() const {
     start.variables.push_back("DIBS_POOL=" + options_.pool.name);
     start.variables.push_back("DIBS_WORKER_INDEX=" + std::to_string(index_));
     start.variables.push_back("DIBS_WORKER_NAME=" + name_);
+    start.variables.push_back(process_id_);
     start.variables.insert(start.variables.end(), order_variables_.begin(), order_variables_.end());
     if (!options_.socket.empty()) start.variables.push_back("DIBS_SOCKET=" + options_.socket);
     return start;
@@ -339,7 +341,7 @@ void Hand::take_end(int status, int64_t now_ns) {
     leftover_.reset();
     unsent_.clear();
     if (leaf_) leaf_->kill();
-    ground_.end_orphans({"DIBS_POOL=" + options_.pool.name, "DIBS_WORKER_NAME=" + name_});
+    ground_.end_orphans(process_id_);
     if (relay_) relay_->finish(name_);
     const int64_t lived_ns = now_ns - born_ns_;
     // A process that had only been told to end, and was killed, was killed by another process.

@@ -186,6 +186,7 @@ class Hand {
     shm::Descriptor leftover_;        // a process that the use has left
 
     std::unique_ptr<Process> process_;
+    std::string process_id_;  // a variable that no other process has, but those that it starts
     std::unique_ptr<NotifySocket> notify_;
     std::unique_ptr<Relay> relay_;  // of a service
     LineReader reader_;
