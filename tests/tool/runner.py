@@ -188,6 +188,18 @@ def as_another(place):
                  (0, ["nobody", "65534", "/usr", "/nowhere", "nobody", "[]", "x=y"], ""))
 
 
+@case("another user's command can open its standard error, output and input again")
+def opens_again(place):
+    if os.geteuid() != 0:
+        raise Skip("only root can become another user")
+    place.start(pools())
+    place.folder.chmod(0o755)
+    script = "echo told >/dev/stderr; while read -r line </dev/stdin; do echo $$ >/dev/stdout; done"
+    runner = begin(place, worker(place, script=script, user='"nobody"'))
+    ask(place)
+    line_with(runner, "py-0: told")
+
+
 SESSION = '''
 import os, sys
 sys.path.insert(0, "{root}/clientlib/bindings/python")

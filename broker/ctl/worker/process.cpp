@@ -116,6 +116,11 @@ struct Becoming {
     }
 };
 
+// So that the command can open its /dev/stderr and the like: a pipe is its maker's, mode 0600.
+void give_to(const OtherUser* user, int pipe) {
+    if (user != nullptr && pipe >= 0) (void)!fchown(pipe, user->uid, user->gid);
+}
+
 void unblock(int fd) {
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
@@ -135,6 +140,9 @@ Process::Process(const ProcessStart& start) {
         in.reading = shm::Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
     }
     if (start.piped) out = make_pipe();
+    if (start.fed) give_to(start.user, in.reading.get());
+    give_to(start.user, out.writing.get());
+    give_to(start.user, start.log);
     const int unpiped = start.log >= 0 ? start.log : start.quiet ? STDERR_FILENO : STDOUT_FILENO;
     const Becoming becoming = {start.program.c_str(),
                                argv.data(),

@@ -22,7 +22,7 @@ struct ProcessStart {
     bool fed = false;                    // its input is a pipe, else empty
     bool piped = false;                  // its output is a pipe, else standard error if quiet
     bool quiet = false;                  // not piped: not even on this program's standard output
-    int log = -1;                        // its standard error, if not this program's
+    int log = -1;                        // a pipe: its standard error, if not this program's
     std::string folder = {};             // where it starts; empty: here
     const OtherUser* user = nullptr;     // as whom; variables that begin with LD_ are not inherited
     const Guard* guard = nullptr;        // ends its group when this program is killed
