@@ -63,11 +63,13 @@ std::string_view process_of(const shm::EntryRow& entry) {
     return (entry.flags & shm::EntryFlag::kStarting) != 0 ? "starting" : "alive";
 }
 
-// What is to be done of it; an operation comes before the start that it may make void.
+// What is to be done of it; an operation comes before the start that it may make void. A start
+// whose kill has failed is not to be done any more.
 OrderKind order_of(const shm::EntryRow& entry) {
     if (entry.state == shm::EntryState::kFree) return OrderKind::none;
     if (entry.op != shm::EntryOp::kNone) return static_cast<OrderKind>(entry.op);
-    const bool starts = lives(entry) && (entry.flags & shm::EntryFlag::kStarting) != 0;
+    const bool starts = lives(entry) && (entry.flags & shm::EntryFlag::kStarting) != 0 &&
+                        (entry.flags & shm::EntryFlag::kHopeless) == 0;
     return starts ? OrderKind::start : OrderKind::none;
 }
 static_assert(static_cast<uint8_t>(shm::EntryOp::kKill) == static_cast<uint8_t>(OrderKind::kill));

@@ -185,6 +185,18 @@ def again(place):
     expect(told["stamp"] != stamp, "the same stamp")
 
 
+@case("orders: a start whose kill has failed is not told again")
+def hopeless(place):
+    begin(place, "w1")
+    report(place, "entry", "far", "a")
+    report(place, "done", "far", "a")
+    expect_equal(orders(place), [("start", "a", "w1")])
+    report(place, "entry", "far", "a", "--priority", "0")
+    expect_equal(orders(place), [("kill", "a", "w1")])
+    report(place, "done", "far", "a", "--failed", "--error", "no such process")
+    expect_equal((orders(place), entry(place, "a")["hopeless"]), ([], True))
+
+
 @case("ls entries: positions, of supervisors by themselves, and reasons")
 def listed(place):
     begin(place)
