@@ -1,5 +1,9 @@
 // clientlib/dispatch.cpp -- reports on dispatched pools, and asks what is to be done for them.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdint>
+
+#include "clientlib/clock.hpp"
 #include "clientlib/question.hpp"
 #include "clientlib/session.hpp"
 
@@ -134,12 +138,16 @@ int dibs_dispatch_report(const dibs_connect_options* options, const dibs_dispatc
     AdminConnection connection;
     dibs_connect_options to;
     code = open_conversation(connection, options, &to);
-    // A queue's names in slices; a type that does not fit is said.
+    // A queue's names in slices, while what was read grows older; a type that does not fit is said.
+    const uint64_t began_ns = monotonic_ns();
+    const int64_t age_ns = known.age_ns;
     const bool sliced = known.kind == DIBS_DISPATCH_QUEUE;
     for (size_t first = 0; code == DIBS_OK;) {
         const size_t left = known.member_count - first;
         const size_t count = sliced && left > kNamesOfSlice ? kNamesOfSlice : left;
         Question question(Ask::kReport);
+        const auto passed_ns = static_cast<int64_t>(monotonic_ns() - began_ns);
+        known.age_ns = age_ns + std::min(passed_ns, INT64_MAX - age_ns);
         write_said(question, known, first, count);
         Heard heard;
         code = ask_on(connection, to, question, heard);
