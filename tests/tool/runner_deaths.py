@@ -5,11 +5,12 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
+import pathlib
 import signal
 import sys
 
 from groups import ALICE, end, group_of, lives, needs_groups, new_group
-from runners import (answer, ask, await_slots, begin, call, go, kept_broker, kill_both, leave, line_with,
+from runners import (answer, ask, await_slots, begin, call, go, guard_of, kept_broker, kill_both, leave, line_with,
                      pools, quoted, worker, write, SERVE)
 from tap import Skip, case, expect, expect_equal, main
 
@@ -180,6 +181,31 @@ def without_groups(place):
     rest = ask(place, "leave")
     leave(runner)
     expect(not lives(rest), "it has outlived the runner")
+
+
+@case("without control groups: the guard is killed, and orphans are reaped as before; a worker's end harms no other one")
+def without_guard(place):
+    if os.geteuid() != 0:
+        raise Skip("only root can become another user")
+    place.start(SHARED + pools())
+    place.folder.chmod(0o755)
+    write(place, worker(place, "py", script=SERVE))
+    runner = begin(place, user=ALICE)
+    line_with(runner, "no control groups here")
+    held = [call(place, "held") for _ in range(2)]
+    await_slots(place, 2, "leased")
+    go(place)
+    processes = {answer(one) for one in held}
+    guard = guard_of(runner)
+    os.kill(guard, signal.SIGKILL)
+    rest = ask(place, "leave")
+    for process in processes:
+        end(process)
+    while pathlib.Path(f"/proc/{guard}").exists():
+        os.sched_yield()
+    expect(ask(place) not in processes, "the same process")
+    expect(not lives(rest), "it has outlived its worker")
+    leave(runner)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ class Ground {
     // Of all processes; null: there is none.
     [[nodiscard]] const TreeLeaf* tree() const { return tree_.get(); }
     [[nodiscard]] const Guard& guard() const { return *guard_; }
+    void reap_guard() { guard_->reap(); }
     // Of a socket that is not there yet.
     [[nodiscard]] std::string notify_path();
     [[nodiscard]] bool limits_memory() const { return memory_.is_there; }

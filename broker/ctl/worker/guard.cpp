@@ -73,7 +73,12 @@ Guard::Guard(const std::string& tree) {
 
 Guard::~Guard() {
     pipe_.reset();
-    waitpid(pid_, nullptr, 0);
+    reap();
+}
+
+void Guard::reap() {
+    if (pid_ > 0) waitpid(pid_, nullptr, 0);
+    pid_ = -1;
 }
 
 // A word is written as a whole, and the guard only reads. If the guard was killed the write fails,

@@ -33,7 +33,10 @@ class Guard {
         tell(-group);
     }
     [[nodiscard]] bool has(pid_t group) const { return groups_.count(group) != 0; }
+    // Until it is reaped; else -1.
     [[nodiscard]] pid_t pid() const { return pid_; }
+    // It has ended: it was killed.
+    void reap();
 
   private:
     void tell(pid_t word) const;

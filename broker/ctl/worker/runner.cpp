@@ -200,14 +200,16 @@ class Runner {
             siginfo_t ended = {};
             const int looked = waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT);
             if (looked != 0 || ended.si_pid == 0 || is_ours(ended.si_pid)) return;
-            waitpid(ended.si_pid, nullptr, 0);
+            if (ended.si_pid == ground_.guard().pid()) {
+                ground_.reap_guard();
+            } else {
+                waitpid(ended.si_pid, nullptr, 0);
+            }
         }
     }
     [[nodiscard]] bool is_ours(pid_t pid) const {
-        return pid == ground_.guard().pid() ||
-               std::any_of(crews_.begin(), crews_.end(), [&](const auto& crew) {
-                   return crew->has_process(pid);
-               });
+        return std::any_of(
+            crews_.begin(), crews_.end(), [&](const auto& crew) { return crew->has_process(pid); });
     }
 
     void tell_manager(const std::string& text) {
