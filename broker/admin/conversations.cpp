@@ -200,6 +200,10 @@ bool Conversations::take(uint64_t number,
             for (const auto* name : *asked->names())
                 conversation.names.push_back(name->str());
         }
+        if (conversation.names.size() > names_max_) {
+            (void)refuse(conversation, "a queue of more names than the broker's limits.entries");
+            return false;  // what came after it would be taken for a whole queue
+        }
         return send_answer(conversation.socket.get(), admin::AnswerT());
     }
     if (asked->ask() == admin::Ask::events) return subscribe(number, conversation);

@@ -75,6 +75,8 @@ class Conversations {
     // The broker has stopped in order: tells the client that ordered it.
     void stopped();
     void replaced(const char* why, uint64_t now_ns);
+    // Names of one queue, at most. Set it before any client is read.
+    void set_names_max(size_t most) { names_max_ = most; }
     // What is dumped. Set it before any client is read.
     void set_state(std::span<std::byte> state) { dumps_.set_state(state); }
     [[nodiscard]] size_t size() const { return all_.size(); }
@@ -135,6 +137,7 @@ class Conversations {
     Exchange& exchange_;
     Dumps dumps_;
     Obey obey_;
+    size_t names_max_ = 0;
     Load load_;
     TakeLoaded take_loaded_;  // none: no successor could be started
     LoadedState loaded_;      // while the turn is asked, and for ever once it has agreed

@@ -134,6 +134,7 @@ void Control::prepare(const std::vector<Session*>& adopted, bool draining) {
     drain_asked_ = draining_;
     asked_to_end_.fill(draining_);
     if (draining_) begin_to_stop(shm::kNever);  // what its keeper knows counts
+    conversations_.set_names_max(config_.limits.entries);
     conversations_.set_orders([this](const admin::Request& order) { return obey(order); });
     if (keeper_ != nullptr) {
         conversations_.set_loader(
