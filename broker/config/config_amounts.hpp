@@ -55,12 +55,14 @@ inline Amounts read_amounts(Section& section, const char* key, Mistakes& mistake
 // No worker is made that has less.
 inline void read_create_min(Section& section, PoolSettings& pool, Mistakes& mistakes) {
     pool.create_min = read_amounts(section, "create_min", mistakes);
-    for (const auto& [name, amount] : pool.create_min) {
-        const auto its = std::find_if(pool.resources.begin(),
-                                      pool.resources.end(),
-                                      [&](const auto& known) { return known.first == name; });
-        if (its == pool.resources.end() || its->second < amount) {
-            section.mistake("create_min", name + ": of resources, and at most so much as they say");
+    for (const auto& least : pool.create_min) {
+        const auto its =
+            std::find_if(pool.resources.begin(), pool.resources.end(), [&](const auto& known) {
+                return known.first == least.first;
+            });
+        if (its == pool.resources.end() || its->second < least.second) {
+            section.mistake("create_min",
+                            least.first + ": of resources, and at most so much as they say");
         }
     }
 }
