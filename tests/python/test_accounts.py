@@ -158,7 +158,7 @@ def test_latencies_are_the_pools_the_clients_and_ones_own(broker):
         assert client.reported_latency().count <= 3
 
 
-def test_a_queue_that_is_kept_elsewhere_is_dispatched(broker):
+def test_a_queue_that_is_kept_elsewhere_is_dispatched():
     with tempfile.TemporaryDirectory(prefix="dibs-python-") as folder:
         made = Dibsd(folder, '[[pool]]\nname = "far"\nkind = "worker"\nworkers_max = 2\ndispatch = true\n')
         admin = dibs.Administration(made.socket)
@@ -183,3 +183,4 @@ def test_a_queue_that_is_kept_elsewhere_is_dispatched(broker):
                 admin.queue_operation("far", "a", word)
         with pytest.raises(errors.WrongState, match="no type of pool far"):
             admin.report_entry("far", "b", types=["huge"])
+        made.end()
