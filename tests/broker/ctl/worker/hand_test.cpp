@@ -50,8 +50,8 @@ class Lives {
 
   private:
     Options options_;
-    Guard guard_{""};
-    Hand hand_{options_, guard_, nullptr, 0, ""};
+    Ground ground_{false};
+    Hand hand_{options_, ground_, 0};
     int64_t now_ns_ = kBegin;
 };
 
