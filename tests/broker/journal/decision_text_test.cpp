@@ -155,9 +155,15 @@ TEST(DecisionText, TellsADrainedPoolFromADrainedBroker) {
     EXPECT_EQ(text({.kind = DecisionKind::kDrained, .pool = 1}),
               R"({"drained":{"pool":"browser"}})");
     EXPECT_EQ(text({.kind = DecisionKind::kDrained}), R"({"drained":{}})");
+    Decision demand = {
+        .kind = DecisionKind::kDemand, .pool = 0, .id = 7, .value = 12, .hit_permille = 999};
+    demand.fence = shm::kNever;
+    EXPECT_EQ(text(demand),
+              R"({"demand":{"pool":"gpu","queued":12,"oldest_wait_ns":7,"hit_permille":999}})");
+    demand.fence = 3;
     EXPECT_EQ(
-        text({.kind = DecisionKind::kDemand, .pool = 0, .id = 7, .value = 12, .hit_permille = 999}),
-        R"({"demand":{"pool":"gpu","queued":12,"oldest_wait_ns":7,"hit_permille":999}})");
+        text(demand),
+        R"({"demand":{"pool":"gpu","queued":12,"oldest_wait_ns":7,"hit_permille":999,"headroom":3}})");
 }
 
 }  // namespace

@@ -246,7 +246,7 @@ PLANTED = [
     (numbers, "| S4.43 |", "| S4.44 |"),
     (numbers, "32 statements", "33 statements"),
     (words, "`claim.timeout_ns`", "`claim.timeout`"),
-    (words, "*`pool.gather_ns`*", "`pool.gather_ns`"),
+    (words, "*`pool.placeholder_timeout_ns`*", "`pool.placeholder_timeout_ns`"),
     (words, "`pool.backlog_max`", "*`pool.backlog_max`*"),
     (words, '`end.reason="backlog_full"`', '`end.reason="backlog"`'),
     (words, '`provisioned.answer="quota"`', '`provisioned.answer="quotas"`'),

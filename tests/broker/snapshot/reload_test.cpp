@@ -169,7 +169,8 @@ TEST(StateCopy, IsTheStateOfTheTurnAtWhichItIsWhole) {
                                       .leases = 16,
                                       .arena_blocks = 48,
                                       .accounts = 4,
-                                      .label_sets = 4};
+                                      .label_sets = 4,
+                                      .entries = 4};
     int whole = 0;
     for (uint64_t seed = 1; seed <= seeds; ++seed) {
         Memory memory(kLimits);

@@ -82,8 +82,8 @@ TEST(EventText, SaysEveryKeyOfEveryKind) {
         begin("kill_holder") + lease + end,
         begin("lease_end") + lease + reason + R"("holder_claim":11,"released_by":1001,)" + kWho,
         begin("slot_gone") + slot + end,
-        begin("demand") + kOfSlots +
-            R"("queued":8,"oldest_wait_ns":4294967302,"hit_permille":12,)" + end,
+        begin("demand") + R"("slot":4,"slots":[0,1],"units":2,"round":5,)" +
+            R"("queued":8,"oldest_wait_ns":4294967302,"hit_permille":12,"headroom":7,)" + end,
         begin("drained") + kOfSlots + end,
         begin("promote") + kOfSlots + classes + end,
         begin("demote") + kOfSlots + classes + end,
