@@ -218,7 +218,12 @@ def session(place):
     place.start(pools(idle="300ms"))
     file = place.folder / "serve.py"
     file.write_text(SESSION.replace("{root}", str(ROOT)))
-    os.environ["DIBS_LIBRARY"] = str(pathlib.Path(place.dibs).parents[2] / "clientlib/libdibs.so")
+    library = str(pathlib.Path(place.dibs).parents[2] / "clientlib/libdibs.so")
+    loads = subprocess.run([sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", library], text=True,
+                           capture_output=True, env=place.environment(), check=False)
+    if any(word in loads.stderr for word in ("runtime does not come first", "undefined symbol")):
+        raise Skip("a library with a sanitizer does not load into Python")
+    os.environ["DIBS_LIBRARY"] = library
     runner = begin(place, worker(place, command=json.dumps(["python3", str(file)]), ready='"session"'))
     process = ask(place)
     while rows(place) or lives(process):
