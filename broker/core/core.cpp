@@ -274,7 +274,8 @@ bool Core::set_type(const TypeConfig& config, std::string* why) {
 }
 shm::Reason Core::apply(const DeleteType& deleted) {
     const shm::Reason reason = parts_->delete_type(deleted);
-    if (reason == shm::Reason::kOk) say(tap_, deleted);
+    // kState: it is going.
+    if (reason == shm::Reason::kOk || reason == shm::Reason::kState) say(tap_, deleted);
     return reason;
 }
 void Core::apply(const ElasticCommand auto& command) {
