@@ -100,7 +100,8 @@ uint64_t digest_of(std::span<std::byte> bytes) {
 
 core::Limits small() {
     core::Limits limits;
-    limits.pools = 14;
+    limits.pools = 15;
+    limits.entries = 8;
     limits.sessions = 6;
     limits.slots = 56;
     limits.claims = 20;

@@ -3,7 +3,6 @@
 #include "tests/crash/workload.hpp"
 
 #include <cstring>
-#include <string_view>
 
 #include "broker/core/store/row_states.hpp"
 
@@ -30,7 +29,8 @@ constexpr std::array<const char*, kOperations> kNames = {
     "drain all",      "undrain all",    "grow pool",    "delete pool",    "set account",
     "delete account", "reset balance",  "report idle",  "report running", "report absent",
     "pull",           "unassign",       "update claim", "harvest",        "touch",
-    "set type",       "provide",        "answer order", "announce order", "time passes"};
+    "set type",       "provide",        "answer order", "announce order", "dispatch",
+    "time passes"};
 
 }  // namespace
 
@@ -486,6 +486,8 @@ bool Workload::apply(Operation operation) {
             return answer_order();
         case Operation::kAnnounceOrder:
             return announce_order();
+        case Operation::kReportToDispatch:
+            return report_to_dispatch();
         case Operation::kTimePasses:
             now_ += below(4000);
             return true;

@@ -60,6 +60,7 @@ enum class Operation : uint8_t {
     kProvide,
     kAnswerOrder,
     kAnnounceOrder,
+    kReportToDispatch,
     kTimePasses,
     kCount
 };
@@ -111,6 +112,7 @@ class Workload {
     bool provide();
     bool answer_order();
     bool announce_order();
+    bool report_to_dispatch();
     [[nodiscard]] uint32_t any_order();
     bool report(core::Report::Kind kind);
     [[nodiscard]] uint32_t any_farm();
@@ -119,7 +121,7 @@ class Workload {
     [[nodiscard]] uint64_t any_number();
     std::string any_worker() { return "r" + std::to_string(below(6)); }
     core::Drain drain(bool on) {  // of a pool, or of one of its slots
-        core::Drain drain{.pool = static_cast<uint32_t>(below(13)), .on = on};
+        core::Drain drain{.pool = static_cast<uint32_t>(below(14)), .on = on};
         if (below(on ? 8 : 2) == 0) drain.number = static_cast<uint32_t>(below(6));
         return drain;
     }

@@ -94,4 +94,57 @@ bool Workload::announce_order() {
     return true;
 }
 
+// Of a queue that somebody else keeps, and of workers that run what somebody else starts.
+bool Workload::report_to_dispatch() {
+    const core::PoolId far = core_.find_pool("far");
+    if (far == kNoRow) return false;
+    const std::string entry = "e" + std::to_string(below(5));
+    const std::string worker = "w" + std::to_string(below(4));
+    const std::string_view entries[] = {"e0", "e1", "e2", "e3", "e4"};
+    const core::TimeNs at = now_ - below(500);
+    switch (below(7)) {
+        case 0:
+            core_.apply(core::EntryReport{.pool = far,
+                                          .claim = entry,
+                                          .state_given = below(3) == 0,
+                                          .state = static_cast<core::QueueState>(below(5)),
+                                          .priority_given = true,
+                                          .priority = static_cast<int32_t>(below(4)),
+                                          .supervisor_given = below(2) == 0,
+                                          .supervisor = below(2) == 0});
+            return true;
+        case 1:
+            core_.apply(core::QueueRead{.pool = far,
+                                        .started_ns = at,
+                                        .claims = std::span{entries}.first(below(6)),
+                                        .failed = below(8) == 0});
+            return true;
+        case 2:
+            core_.apply(core::QueueOperation{
+                .pool = far, .claim = entry, .word = static_cast<core::QueueWord>(below(4))});
+            return true;
+        case 3:
+            core_.apply(core::OperationDone{.pool = far, .claim = entry, .ok = below(4) != 0});
+            return true;
+        case 4:
+            core_.apply(core::WorkerReport{
+                .pool = far,
+                .worker = worker,
+                .type = "small",
+                .state = static_cast<core::WorkerReport::State>(below(6)),
+            });
+            return true;
+        case 5:
+            core_.apply(core::ProcessReport{.pool = far,
+                                            .worker = worker,
+                                            .claim = entry,
+                                            .exited_ns = below(2) == 0 ? shm::kNever : at});
+            return true;
+        default:
+            core_.apply(
+                core::Probe{.pool = far, .worker = worker, .ok = below(2) == 0, .started_ns = at});
+            return true;
+    }
+}
+
 }  // namespace dibs::tests

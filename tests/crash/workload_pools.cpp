@@ -92,6 +92,11 @@ void Workload::set_up() {
     core_.set_pool(boxes, nullptr);
     core_.set_pool(elastic(), nullptr);
     core_.set_type({.name = "small", .pool = "crowd"}, nullptr);
+    core::PoolConfig far = elastic();
+    far.name = "far";
+    far.dispatch = true;
+    core_.set_pool(far, nullptr);
+    core_.set_type({.name = "small", .pool = "far"}, nullptr);
     for (uint32_t uid = 0; uid < 3; ++uid)
         core_.open_session({.uid = uid, .tags_max = 8, .account = uid == 0 ? "" : "a1"});
     core_.decide();

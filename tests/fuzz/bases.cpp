@@ -18,7 +18,7 @@ using Labels = std::vector<std::string_view>;
 using Kind = core::WorkerWord::Kind;
 using shm::kNoRow;
 
-constexpr core::Limits kLimits = {.pools = 13,
+constexpr core::Limits kLimits = {.pools = 14,
                                   .sessions = 6,
                                   .slots = 56,
                                   .claims = 20,
@@ -37,7 +37,7 @@ void end_turn(core::Core& broker) {
 void converse(core::Core& broker, bool open) {
     tests::Workload workload{broker, 3};
     workload.set_up();
-    expect(broker.find_pool("crowd") != kNoRow, "there is room for every pool");
+    expect(broker.find_pool("far") != kNoRow, "there is room for every pool");
     for (int turn = 0;; ++turn) {
         broker.begin_turn(workload.next_time());
         for (int i = 0; i < 4; ++i) {

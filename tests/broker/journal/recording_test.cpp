@@ -98,7 +98,7 @@ class Live {
 };
 
 constexpr core::Limits kLimits = {
-    .pools = 14, .sessions = 6, .slots = 48, .claims = 20, .leases = 16, .arena_blocks = 48};
+    .pools = 15, .sessions = 6, .slots = 48, .claims = 20, .leases = 16, .arena_blocks = 48};
 
 void take_turn(core::Core& core, tests::Workload& workload, int operations) {
     core.begin_turn(workload.next_time());

@@ -142,7 +142,7 @@ std::vector<std::string> turn_of(core::Core& core, tests::Workload& workload) {
 TEST(Reload, ChangesNoDecisionOfARandomConversation) {
     const uint64_t seeds = tests::repeats(20, 200);
     constexpr core::Limits kLimits = {
-        .pools = 14, .sessions = 6, .slots = 48, .claims = 20, .leases = 16, .arena_blocks = 48};
+        .pools = 15, .sessions = 6, .slots = 48, .claims = 20, .leases = 16, .arena_blocks = 48};
     for (uint64_t seed = 1; seed <= seeds; ++seed) {
         Memory plain(kLimits);
         Memory reloaded(kLimits);
@@ -162,7 +162,7 @@ TEST(Reload, ChangesNoDecisionOfARandomConversation) {
 // A copy that is made in small parts while turns go on.
 TEST(StateCopy, IsTheStateOfTheTurnAtWhichItIsWhole) {
     const uint64_t seeds = std::getenv("DIBS_LONG") != nullptr ? 200 : 20;
-    constexpr core::Limits kLimits = {.pools = 14,
+    constexpr core::Limits kLimits = {.pools = 15,
                                       .sessions = 6,
                                       .slots = 48,
                                       .claims = 20,
