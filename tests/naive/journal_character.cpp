@@ -331,6 +331,8 @@ PoolSpec changed_pool(Dice& dice, const Character& character, const PoolSpec& po
     const uint32_t resized = old.slots + static_cast<uint32_t>(dice.below(3)) - 1;
     other.config.slots = counted ? std::max(1U, resized) : 0;
     other.vector = pool.vector;
+    // One made anew may have no resources, and be lazy, as no worker pool with resources may be.
+    if (!counted && old.expiry == shm::ExpiryMode::kLazy) other.vector.clear();
     if (pool.config.workers_max != 0) choose_sizes(dice, other);
     other.config.payload_max = old.payload_max;
     other.config.answer_max = old.answer_max;

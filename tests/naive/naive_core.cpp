@@ -58,7 +58,7 @@ void NaiveCore::decide(bool last_pass) {
     }
     tell_drained();
     if (last_pass) tell_pulled();
-    if (!m_.pass_once_more) publish_demand();  // "behind the last pass"
+    if (last_pass && !m_.pass_once_more) publish_demand();  // "behind its last pass"
 }
 
 // S0.10: in order of arrival; at the first for which there is no slot the rest is kept in order.

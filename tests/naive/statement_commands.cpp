@@ -234,6 +234,7 @@ void Statements::configure(uint32_t label, const PoolSpec& spec) {
     pool.backlog_max = std::max(pool.backlog_max, spec.config.backlog_max);
     // S0 knows no parts of slots.
     pool.by_arrival = spec.config.order == shm::PoolOrder::kArrival && spec.vector.empty();
+    leases_are_judged_ = leases_are_judged_ && pool.by_arrival;
     if (!pool.by_arrival) return;
     if (spec.config.kind != shm::PoolKind::kCounted) return;
     for (auto& [number, slot] : pool.slots) {

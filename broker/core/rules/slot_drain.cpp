@@ -38,7 +38,8 @@ void Pools::set_behaviour(uint32_t row, shm::Behaviour behaviour) {
     if (!being_killed_for(slot)) return workers().protect(row, on);
     shm::SlotRow& held = edit().row(slot, 1);
     const uint32_t others = held.flags & ~uint32_t{shm::SlotFlag::kProtected};
-    put(held.flags, on ? others | shm::SlotFlag::kProtected : others);
+    matcher().slot_changes(
+        row, [&] { put(held.flags, on ? others | shm::SlotFlag::kProtected : others); });
 }
 
 void Pools::count_drained(uint32_t row, bool on) {
