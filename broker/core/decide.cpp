@@ -66,20 +66,36 @@ void Core::decide() {
 
 // What has been decided once is not decided again, so a cut needs no place kept.
 bool Turn::tell_news() {
+    bool some_drain = false;  // one walk for both, because most turns have no news
+    bool some_moved = false;
+    for (uint32_t pool = touched.first(0); pool != kNoRow; pool = touched.first(pool + 1)) {
+        some_drain = some_drain || state.pools[pool].state == shm::PoolState::kDraining;
+        some_moved = some_moved || pools().demand_moved(pool);
+    }
+    if (some_drain && !tell_drained()) return false;
+    if (state.counters->draining == 1) pools().tell_all_drained();
+    if (book() && !passes_again && !reports().tell_pulled()) return false;
+    if (passes_again) return true;  // what is told of pools is told once, behind the last pass
+    if (some_moved && !tell_demand()) return false;
+    return provisioning().passed.empty() || provisioning().tell_headroom();
+}
+
+bool Turn::tell_drained() {
     for (uint32_t pool = touched.first(0); pool != kNoRow; pool = touched.first(pool + 1)) {
         if (state.pools[pool].state != shm::PoolState::kDraining) continue;
         if (full()) return false;
         pools().tell_drained(pool);
     }
-    if (state.counters->draining == 1) pools().tell_all_drained();
-    if (book() && !passes_again && !reports().tell_pulled()) return false;
-    if (passes_again) return true;  // what is told of pools is told once, behind the last pass
+    return true;
+}
+
+bool Turn::tell_demand() {
     for (uint32_t pool = touched.first(0); pool != kNoRow; pool = touched.first(pool + 1)) {
         if (!pools().demand_moved(pool) || !pools().pool_lives(pool)) continue;
         if (full()) return false;
         pools().publish_demand(pool);
     }
-    return provisioning().passed.empty() || provisioning().tell_headroom();
+    return true;
 }
 
 }  // namespace dibs::core

@@ -70,6 +70,8 @@ struct Turn : Module<Turn> {
   private:
     // decide.cpp
     void run_timer(const Timer& timer);
+    bool tell_drained();
+    bool tell_demand();
 };
 
 }  // namespace dibs::core
