@@ -340,7 +340,7 @@ std::vector<std::unique_ptr<admin::EntryT>> AdminClient::entries(const std::stri
     admin::RequestT request;
     request.ask = admin::Ask::entries;
     request.pool = pool;
-    pages(request, "entry", [&](admin::AnswerT& answer) { append(&rows, &answer.entries); });
+    pages(request, "", [&](admin::AnswerT& answer) { append(&rows, &answer.entries); });
     sort_by(&rows, [](const admin::EntryT& row) {
         return std::tuple(row.pool, row.position - 1, row.number);
     });

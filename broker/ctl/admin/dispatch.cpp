@@ -153,7 +153,7 @@ int run_orders(int argc, char** argv) {
     request.after_stamp = stamp.value_or(0);
     const admin::AnswerT answer = ask_waiting(output.socket(), request, std::min(wait_ns, kLong));
     if (answer.code != admin::Code::ok) {
-        AdminClient(output.socket()).check(answer, request, "pool " + request.pool);
+        AdminClient(output.socket()).check(answer, request, "");
     }
     Sheet sheet{"dibs.orders/1",
                 {{"order", "ORDER"},
