@@ -26,9 +26,11 @@
 
 namespace dibs {
 
+// In the order of the file, whatever is read first.
 struct Mistakes {
     std::string file;
-    std::vector<std::string> lines;
+    std::vector<std::string> lines = {};
+    std::vector<std::pair<uint32_t, uint32_t>> places = {};  // of the lines: line, column
     bool parts_are_missing = false;  // lines outside TOML were left out: no key is reported as
                                      // missing
     toml::source_position no_toml_at = {};  // the last place
@@ -36,7 +38,11 @@ struct Mistakes {
     void add(const toml::source_position& at, const std::string& what) {
         std::ostringstream line;
         line << file << ':' << at.line << ':' << at.column << ": " << what;
-        if (lines.empty() || lines.back() != line.str()) lines.push_back(line.str());
+        const std::pair<uint32_t, uint32_t> place(at.line, at.column);
+        const auto behind = std::upper_bound(places.begin(), places.end(), place) - places.begin();
+        if (behind != 0 && lines[static_cast<size_t>(behind) - 1] == line.str()) return;
+        lines.insert(lines.begin() + behind, line.str());
+        places.insert(places.begin() + behind, place);
     }
     void add(const toml::node& node, const std::string& what) { add(node.source().begin, what); }
 };

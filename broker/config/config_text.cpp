@@ -431,15 +431,13 @@ void read_top(const toml::table& table,
 ConfigResult parse_config(std::string_view text, const std::string& name, const PoolsThere& there) {
     ConfigResult result;
     result.config.file = name;
-    Mistakes mistakes{name, {}};
+    Mistakes mistakes{name};
     std::string rest(text);
     if (const auto table = parsed(rest, mistakes)) {
         read_top(*table, there, result.config, mistakes);
     } else if (const auto others = parsed_without_mistakes(rest, mistakes)) {
-        Mistakes more{name, {}};
-        more.parts_are_missing = true;
-        read_top(*others, there, result.config, more);
-        mistakes.lines.insert(mistakes.lines.end(), more.lines.begin(), more.lines.end());
+        mistakes.parts_are_missing = true;
+        read_top(*others, there, result.config, mistakes);
     }
     result.mistakes = std::move(mistakes.lines);
     return result;

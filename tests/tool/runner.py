@@ -301,6 +301,16 @@ def same_names(place):
     expect('type "small" of pool "py" has the name "w", too' in ran.stderr, ran.stderr)
 
 
+@case("all mistakes of a file are told, each once, in the order of its lines")
+def many_mistakes(place):
+    file = write(place, '[[worker]]\ntype = 3\nredy = "x"\nsoon\ngrace = "2"\ncommand = [5]\nmax = "3"\n',
+                 '[[worker]]\nmax = 0\npool = "a/b"\ncommand = "x"\nfolder = "rel"\nleft = no\nage_max = "q"\n')
+    ran = subprocess.run([program(place), "--check", file], capture_output=True, text=True, env=place.environment(),
+                         timeout=60, check=False)
+    lines = [int(line.split(f"{file}:")[1].split(":")[0]) for line in ran.stderr.splitlines()]
+    expect_equal((ran.returncode, lines), (2, [2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14]))
+
+
 @case("a file that others can write, or own, is not taken; nor what is no file")
 def guarded(place):
     place.start(pools())

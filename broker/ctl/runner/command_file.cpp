@@ -135,8 +135,10 @@ class Type {
     }
 
     void read_command() {
+        const size_t mistakes = mistakes_.lines.size();
         options_.command = texts("command");
         if (!section_.has("command")) return section_.missing("command");
+        if (mistakes_.lines.size() != mistakes) return;
         if (options_.command.empty() || options_.command.front().empty())
             return section_.mistake("command", "there is none: [\"/usr/bin/serve\", \"--fast\"]");
         const std::string& name = options_.command.front();
@@ -385,16 +387,14 @@ void read_top(const toml::table& table,
 
 CommandFile read_command_file(const std::string& path, const std::string& socket) {
     CommandFile file;
-    Mistakes mistakes{path, {}};
+    Mistakes mistakes{path};
     try {
         std::string text = guarded_bytes(path);
         auto table = parsed(text, mistakes);
-        Mistakes more{path, {}};
-        more.parts_are_missing = !table;
+        mistakes.parts_are_missing = !table;
         if (!table) table = parsed_without_mistakes(text, mistakes);
-        if (table) read_top(*table, socket, file.types, more);
+        if (table) read_top(*table, socket, file.types, mistakes);
         file.mistakes = std::move(mistakes.lines);
-        file.mistakes.insert(file.mistakes.end(), more.lines.begin(), more.lines.end());
     } catch (const std::runtime_error& error) {
         file.mistakes.emplace_back(error.what());
     }

@@ -213,9 +213,9 @@ TEST(Config, SaysEveryLineThatIsNoTomlAndWhatIsWrongWithTheOthers) {
     ASSERT_EQ(lines.size(), 6U);
     EXPECT_EQ(lines[0].substr(0, 5), "f:1:1");
     EXPECT_EQ(lines[1].substr(0, 4), "f:3:");
-    EXPECT_EQ(lines[2].substr(0, 4), "f:7:");
-    EXPECT_EQ(lines[3], "f:5:8: kind: \"countd\" is none of \"counted\", \"worker\"");
-    EXPECT_EQ(lines[4], "f:6:9: slots: must be between 1 and 16777216");
+    EXPECT_EQ(lines[2], "f:5:8: kind: \"countd\" is none of \"counted\", \"worker\"");
+    EXPECT_EQ(lines[3], "f:6:9: slots: must be between 1 and 16777216");
+    EXPECT_EQ(lines[4].substr(0, 4), "f:7:");
     EXPECT_EQ(lines[5], "f:8:1: unknown key \"foo\" in a pool");
 }
 
