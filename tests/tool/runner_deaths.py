@@ -183,7 +183,23 @@ def without_groups(place):
     expect(not lives(rest), "it has outlived the runner")
 
 
-@case("without control groups: the guard is killed, and orphans are reaped as before; a worker's end harms no other one")
+@case("the guard is killed: it is said, and the next one ends what a runner that is killed leaves")
+def guard_dies(place):
+    place.start(pools())
+    with new_group("runner") as group:
+        runner = begin(place, worker(place, leftovers='"keep"'), group=group)
+        process, rest = ask(place), ask(place, "leave")
+        os.kill(guard_of(runner), signal.SIGKILL)
+        expect("lives on if this program is killed" in line_with(runner, "another one is started"), "not said")
+        expect_equal(ask(place), process)
+        guard = guard_of(runner)
+        runner.kill()
+        runner.wait(60)
+        while any(lives(one) for one in (guard, process, rest)):
+            os.sched_yield()
+
+
+@case("without control groups: the guard is killed, twice at once, and orphans are reaped as before; a worker's end harms no other one")
 def without_guard(place):
     if os.geteuid() != 0:
         raise Skip("only root can become another user")
@@ -196,13 +212,14 @@ def without_guard(place):
     await_slots(place, 2, "leased")
     go(place)
     processes = {answer(one) for one in held}
-    guard = guard_of(runner)
-    os.kill(guard, signal.SIGKILL)
+    for then in ("another one is started", "none is started any more"):
+        guard = guard_of(runner)
+        os.kill(guard, signal.SIGKILL)
+        line_with(runner, then)
     rest = ask(place, "leave")
     for process in processes:
         end(process)
-    while pathlib.Path(f"/proc/{guard}").exists():
-        os.sched_yield()
+    expect(not pathlib.Path(f"/proc/{guard}").exists(), "it is not reaped")
     expect(ask(place) not in processes, "the same process")
     expect(not lives(rest), "it has outlived its worker")
     leave(runner)

@@ -56,6 +56,27 @@ Ground::~Ground() {
     if (!tree_ && service_) end_descendants();
 }
 
+// One that is killed again at once would be killed as often as it is started.
+void Ground::renew_guard(int64_t now_ns) {
+    constexpr int64_t kAtOnce = 10 * DIBS_SECOND;
+    std::string then = "another one is started";
+    if (guard_renewed_ns_ > now_ns - kAtOnce) {
+        guard_->give_up();
+        then = "it was killed twice, and none is started any more";
+    } else {
+        guard_renewed_ns_ = now_ns;
+        try {
+            guard_->start();
+        } catch (const Failure& failure) {
+            then = std::string("no other one can be started: ") + failure.what();
+        }
+    }
+    talk(std::string(service_ ? "dibs-runner" : "dibs worker") +
+         ": dibs-guard was killed: without it, what the processes have started lives on if this "
+         "program is killed; " +
+         then);
+}
+
 // Of what it has started all have its variable, if they have not changed it.
 void Ground::end_orphans(const std::string& variable) const {
     if (tree_ || !service_) return;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ class Ground {
     [[nodiscard]] const TreeLeaf* tree() const { return tree_.get(); }
     [[nodiscard]] const Guard& guard() const { return *guard_; }
     void reap_guard() { guard_->reap(); }
+    // It was killed: another one, which is said.
+    void renew_guard(int64_t now_ns);
     // Of a socket that is not there yet.
     [[nodiscard]] std::string notify_path();
     [[nodiscard]] bool limits_memory() const { return memory_.is_there; }
@@ -51,6 +54,7 @@ class Ground {
     std::string why_;  // there is no tree
     std::unique_ptr<TreeLeaf> tree_;
     std::unique_ptr<Guard> guard_;
+    int64_t guard_renewed_ns_ = INT64_MIN;
     std::unique_ptr<NotifyFolder> folder_;
     uint64_t paths_ = 0;
     uint64_t ids_ = 0;

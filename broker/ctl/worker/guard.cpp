@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "broker/ctl/system_failure.hpp"
 #include "broker/ctl/tree/tree_leaf.hpp"
@@ -56,22 +57,34 @@ void watch(int fd, const std::string& folder) {
 
 }  // namespace
 
-Guard::Guard(const std::string& tree) {
+Guard::Guard(std::string tree) : tree_(std::move(tree)) {
+    start();
+}
+
+Guard::~Guard() {
+    give_up();
+}
+
+void Guard::start() {
+    give_up();
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) throw system_failure("pipe");
     const shm::Descriptor reading(ends[0]);
-    pipe_ = shm::Descriptor(ends[1]);
+    shm::Descriptor writing(ends[1]);
     std::fflush(nullptr);
     pid_ = fork();
     if (pid_ < 0) throw system_failure("fork");
     if (pid_ == 0) {
-        pipe_.reset();
-        watch(reading.get(), tree);
+        writing.reset();
+        watch(reading.get(), tree_);
         _exit(0);
     }
+    pipe_ = std::move(writing);
+    for (const pid_t group : groups_)
+        tell(group);
 }
 
-Guard::~Guard() {
+void Guard::give_up() {
     pipe_.reset();
     reap();
 }
@@ -81,8 +94,8 @@ void Guard::reap() {
     pid_ = -1;
 }
 
-// A word is written as a whole, and the guard only reads. If the guard was killed the write fails,
-// and only the kernel still ends processes of a worker that is killed.
+// A word is written as a whole, and the guard only reads. If the guard was killed the write fails:
+// the next one learns all groups.
 void Guard::tell(pid_t word) const {
     while (write(pipe_.get(), &word, sizeof word) < 0 && errno == EINTR) {
     }

@@ -19,7 +19,7 @@ namespace dibs::ctl::worker {
 class Guard {
   public:
     // Starts the process; Failure. `tree`: the folder of the worker's control group, or empty.
-    explicit Guard(const std::string& tree);
+    explicit Guard(std::string tree);
     ~Guard();
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
@@ -35,12 +35,17 @@ class Guard {
     [[nodiscard]] bool has(pid_t group) const { return groups_.count(group) != 0; }
     // Until it is reaped; else -1.
     [[nodiscard]] pid_t pid() const { return pid_; }
-    // It has ended: it was killed.
+    // To be polled, with POLLERR once the process has ended: it was killed.
+    [[nodiscard]] int fd() const { return pipe_.get(); }
     void reap();
+    // Once it has ended: no more of it; another one, which knows what the last one did (Failure).
+    void give_up();
+    void start();
 
   private:
     void tell(pid_t word) const;
 
+    std::string tree_;
     shm::Descriptor pipe_;
     pid_t pid_ = -1;
     mutable std::set<pid_t> groups_;

@@ -112,7 +112,7 @@ class Runner {
   private:
     // Later than all that is due: not at all.
     void sleep(int64_t now_ns) {
-        watched_.assign(1, {signals_.get(), POLLIN, 0});
+        watched_.assign({{signals_.get(), POLLIN, 0}, {ground_.guard().fd(), 0, 0}});
         int64_t due_ns = INT64_MAX;
         for (const auto& crew : crews_) {
             crew->watch(&watched_);
@@ -129,6 +129,7 @@ class Runner {
 
     void look(int64_t now_ns) {
         if (happened_) last_event_ns_ = now_ns;
+        if (happened_ && (watched_[1].revents & POLLERR) != 0) ground_.renew_guard(now_ns);
         for (const auto& crew : crews_)
             crew->look(happened_ ? &watched_ : nullptr, now_ns);
         std::erase_if(crews_, [this](const auto& crew) {
