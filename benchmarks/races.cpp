@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <stdexcept>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "benchmarks/broker_process.hpp"
 #include "benchmarks/bulk.hpp"
 #include "benchmarks/core_claim.hpp"
+#include "benchmarks/dispatch_core.hpp"
 #include "benchmarks/elastic_core.hpp"
 #include "benchmarks/futex_floor.hpp"
 #include "benchmarks/instructions.hpp"
@@ -232,6 +234,39 @@ void count_instructions(const Stage& stage, uint32_t slots, uint32_t batch) {
                                   {}});
 }
 
+template <class Core>
+struct Served {
+    const char* what;
+    const char* waiting;
+    typename Core::Part part;
+};
+
+// A pool of this kind at its most workers. `sizes`: what waits, workers.
+template <class Core>
+void race_full(const Stage& stage,
+               const std::string& kind,
+               const Served<Core>& served,
+               std::initializer_list<std::pair<uint32_t, uint32_t>> sizes) {
+    const std::string where = one_core(stage.placement);
+    Race race;
+    race.group = "core alone, " + kind + " pool at its most workers";
+    race.operations = scaled(stage, 25'600);
+    race.lanes.push_back(
+        floor_lane("floor: ten lines copied out and back", where, std::make_unique<CopyFloor>()));
+    for (const auto& [waiting, workers] : sizes) {
+        for (const auto& [what, part] : {std::pair{"nothing to do", Core::Part::kNothing},
+                                         std::pair{served.what, served.part}}) {
+            const std::string name = std::string(what) + ", " + std::to_string(workers) +
+                                     " workers, " + std::to_string(waiting) + " " + served.waiting +
+                                     " wait";
+            race.lanes.push_back(
+                floor_lane(name, where, std::make_unique<Core>(waiting, workers, part)));
+            race.lanes.back().floor = 0;
+        }
+    }
+    run(race, stage.options.rounds, stage.core_probe, stage.report);
+}
+
 }  // namespace
 
 void race_core(const Stage& stage) {
@@ -289,24 +324,14 @@ void race_parts(const Stage& stage) {
 }
 
 void race_elastic(const Stage& stage) {
-    const std::string where = one_core(stage.placement);
-    Race race;
-    race.group = "core alone, elastic pool at its most workers";
-    race.operations = scaled(stage, 25'600);
-    race.lanes.push_back(
-        floor_lane("floor: ten lines copied out and back", where, std::make_unique<CopyFloor>()));
-    const auto add = [&](const char* what, uint32_t waiting, uint32_t workers, auto part) {
-        const std::string name = std::string(what) + ", " + std::to_string(workers) + " workers, " +
-                                 std::to_string(waiting) + " claims wait";
-        race.lanes.push_back(
-            floor_lane(name, where, std::make_unique<ElasticCore>(waiting, workers, part)));
-        race.lanes.back().floor = 0;
-    };
-    for (const auto& [waiting, workers] : {std::pair{1000U, 100U}, std::pair{100'000U, 10'000U}}) {
-        add("nothing to do", waiting, workers, ElasticCore::Part::kNothing);
-        add("ready worker to grant", waiting, workers, ElasticCore::Part::kServed);
-    }
-    run(race, stage.options.rounds, stage.core_probe, stage.report);
+    race_full<ElasticCore>(stage,
+                           "elastic",
+                           {"ready worker to grant", "claims", ElasticCore::Part::kServed},
+                           {{1000, 100}, {100'000, 10'000}});
+    race_full<DispatchCore>(stage,
+                            "dispatched",
+                            {"freed worker to start", "entries", DispatchCore::Part::kFreed},
+                            {{1000, 100}, {10'000, 1000}, {50'000, 10'000}});
 }
 
 void race_board(const Stage& stage) {
