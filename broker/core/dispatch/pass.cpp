@@ -142,7 +142,8 @@ bool Dispatch::pass_entries(uint32_t pool) {
     count_free(pool);
     unlocks_.clear();
     if (!pass_locked(&round)) return false;
-    if (round.over_quota == kNoRow && !pass_queued(&round)) return false;
+    const bool has_room = round.over_quota == kNoRow && round.trying < round.limit;
+    if (has_room && !pass_queued(&round)) return false;
     if (!unlock_over(round)) return false;
     return round.over_quota == kNoRow || stop_over_quota(pool);
 }
