@@ -64,6 +64,9 @@ void Control::watch_for_writing() {
 // Its pidfd is the proof; its socket may have been closed a moment before. One that cannot live is
 // not started again at once: its program may be in the middle of an upgrade.
 void Control::lose_keeper() {
+    // Closed it would not be watched any more, but for a child of the keeper that has not called
+    // exec yet: that has the same pidfd, and the death would be told again and again.
+    (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, keeper_->keeper_pidfd(), nullptr);
     const uint64_t now = Clock::monotonic();
     if (now - keeper_began_ns_ >= kLivesNs) keepers_in_vain_ = 0;
     if (keepers_in_vain_ < kAtOnce) return renew_keeper();

@@ -298,7 +298,9 @@ Session* KeeperLink::next_acknowledged() {
     }
 }
 
+// One that cannot be reached may live: two keepers would start a broker each.
 void KeeperLink::part() {
+    refuse();
     (void)keeper_.ending();  // it may have been our child
     keeper_ = Process();
     socket_.reset();

@@ -78,9 +78,9 @@ class KeeperLink {
     void flush() { socket_.flush(); }
     // A session that the keeper has acknowledged since; null: none (any more).
     [[nodiscard]] Session* next_acknowledged();
-    // The keeper is dead: nothing is sent until renew().
+    // The keeper is dead, or is killed: nothing is sent until renew().
     void part();
-    // The keeper is dead: starts another and hands everything over. False if none can be started.
+    // The same: starts another and hands everything over. False if none can be started.
     [[nodiscard]] bool renew();
     // Ends a keeper that cannot be reached: it would start a broker of its own. Does nothing
     // without a keeper.
