@@ -88,7 +88,7 @@ void NaiveCore::become_unknown(uint64_t id) {
     Slot& slot = m_.slots.at(id);
     const bool is_asked = slot.is == SlotIs::kReserved;
     slot.is = SlotIs::kUnknown;
-    slot.is_taken_back = is_asked;
+    slot.is_taken_back = slot.is_taken_back || is_asked;  // "idle … if it was taken back"
     slot.only_waits_for_admission = false;
     if (is_leaving(slot)) return leave(id);
 }
