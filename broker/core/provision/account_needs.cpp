@@ -2,8 +2,9 @@
 // stop.
 //
 // Nothing is locked there: class and arrival alone say who is served. A claim that waits behind the
-// pass is one that no idle slot can serve, so it needs a worker that is on its way, or a new one of
-// a type whose labels it can use. Claims that are alike (a crowd) are looked at once.
+// pass lacks slots: those beyond what the pass has held back for it are workers that are on their
+// way, or new ones of a type whose labels it can use. Claims that are alike (a crowd) are looked at
+// once.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <tuple>
@@ -46,6 +47,35 @@ void Provisioning::find_coming(uint32_t pool) {
     });
 }
 
+// Into held_: the idle slots that the pass has held back for the crowd's first claim.
+void Provisioning::find_held(uint32_t crowd) {
+    held_.clear();
+    if (book()->crowds[crowd].holds_at == kNoClass) return;
+    for (const uint32_t place : book()->stalls_of_pool[book()->crowds[crowd].pool]) {
+        const Stall& stall = book()->stalls[place];
+        if (!stall.held_back || stall.held_by != crowd) continue;
+        for (uint32_t slot = stall.idle.head; slot != kNoRow; slot = book()->slot_links[slot].next)
+            held_.push_back(slot);
+    }
+    std::sort(held_.begin(), held_.end(), [&](uint32_t left, uint32_t right) {
+        return state.slots[left].idle_order < state.slots[right].idle_order;
+    });
+}
+
+bool Provisioning::is_held_back(uint32_t slot) const {
+    return matcher().has_labels(state.slots[slot].pool) &&
+           book()->stalls[book()->stall_of_slot[slot]].held_back;
+}
+
+uint32_t Provisioning::count_held_back(uint32_t pool) const {
+    uint32_t held = 0;
+    if (!matcher().has_labels(pool)) return held;
+    for (uint32_t slot = state.pools[pool].ready_head; slot != kNoRow;
+         slot = state.slots[slot].ready_next)
+        held += is_held_back(slot) ? 1 : 0;
+    return held;
+}
+
 bool Provisioning::serves(const Crowd& crowd, uint32_t set) const {
     return book()->labels.covers(set, crowd.base) &&
            crowds().labels_allow(crowd.account, crowd.pool, set, false);
@@ -74,7 +104,8 @@ uint64_t Provisioning::wanted_by(const Crowd& crowd) const {
     return uint64_t{claims} * crowd.units;
 }
 
-// What is on its way to an account counts for its label limits while the pool is looked at.
+// What is held back for an account, or on its way to it, counts for its label limits while the pool
+// is looked at.
 bool Provisioning::make_for_accounts(uint32_t pool) {
     find_crowds_in_need(pool);
     find_coming(pool);
@@ -88,7 +119,7 @@ bool Provisioning::make_for_accounts(uint32_t pool) {
     return over_quota ? stop_for_others(pool) : keep_spare(pool, needed);
 }
 
-// `needed`: workers that are on their way to claims. False: the log is full.
+// `needed`: workers that are held back for claims, or on their way to them. False: the log is full.
 bool Provisioning::make_for_crowds(uint32_t pool, uint64_t* needed, bool* over_quota) {
     const uint64_t limit = state.elastics[pool].limit;
     const uint64_t running = counts[pool].running;
@@ -103,6 +134,11 @@ bool Provisioning::make_for_crowds(uint32_t pool, uint64_t* needed, bool* over_q
             crowds().count_label_set(crowd.account, pool, set, 1);
             counted_.emplace_back(crowd.account, set);
         };
+        find_held(place);
+        for (const uint32_t slot : held_) {
+            const uint32_t set = book()->stalls[book()->stall_of_slot[slot]].labels;
+            if (wanted != 0 && serves(crowd, set)) take(set, 1);
+        }
         for (auto& [set, number] : coming_) {
             while (wanted != 0 && number != 0 && serves(crowd, set)) {
                 const uint64_t some = limited ? 1 : std::min<uint64_t>(wanted, number);
@@ -129,7 +165,7 @@ bool Provisioning::stop_for_others(uint32_t pool) {
     for (const uint32_t type : types_of(pool)) {
         const uint32_t slot = idle_.head(type);
         if (slot == kNoRow || state.types[type].session == kNoRow || going_[type] != 0) continue;
-        if (book()->stalls[book()->stall_of_slot[slot]].held_back) continue;
+        if (is_held_back(slot)) continue;
         if (turn().full()) return false;
         pools().drain_slot(slot, true);
     }

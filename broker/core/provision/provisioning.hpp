@@ -199,6 +199,9 @@ struct Provisioning : Module<Provisioning> {
     bool stop_for_others(uint32_t pool);
     void find_crowds_in_need(uint32_t pool);
     void find_coming(uint32_t pool);
+    void find_held(uint32_t crowd);
+    [[nodiscard]] bool is_held_back(uint32_t slot) const;  // for a claim of several
+    [[nodiscard]] uint32_t count_held_back(uint32_t pool) const;
     [[nodiscard]] bool serves(const Crowd& crowd, uint32_t set) const;
     [[nodiscard]] uint32_t cheapest_for(const Crowd& crowd) const;
     [[nodiscard]] bool can_make(uint32_t type) const;
@@ -209,6 +212,7 @@ struct Provisioning : Module<Provisioning> {
     std::vector<uint32_t> crowds_in_need_;                // of the pool that is looked at
     std::vector<std::pair<uint32_t, uint32_t>> coming_;   // label set, workers under way
     std::vector<std::pair<uint32_t, uint32_t>> counted_;  // account, label set
+    std::vector<uint32_t> held_;                          // slots, in the order in which they idle
     Chains underway_;  // list: pool, row: slot with Mark::kUnderway
     Chains idle_;      // list: type, row: slot with Mark::kIdles, the longest idle first
     Chains untold_;    // list: type, row: slot with Mark::kUntold
