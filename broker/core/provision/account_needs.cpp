@@ -62,9 +62,11 @@ void Provisioning::find_held(uint32_t crowd) {
     });
 }
 
+// Not for one that has ended with the pass.
 bool Provisioning::is_held_back(uint32_t slot) const {
-    return matcher().has_labels(state.slots[slot].pool) &&
-           book()->stalls[book()->stall_of_slot[slot]].held_back;
+    if (!matcher().has_labels(state.slots[slot].pool)) return false;
+    const Stall& stall = book()->stalls[book()->stall_of_slot[slot]];
+    return stall.held_back && book()->crowds[stall.held_by].waiting != 0;
 }
 
 uint32_t Provisioning::count_held_back(uint32_t pool) const {
@@ -81,16 +83,42 @@ bool Provisioning::serves(const Crowd& crowd, uint32_t set) const {
            crowds().labels_allow(crowd.account, crowd.pool, set, false);
 }
 
+// Of the types that are made, with its labels: what it costs limits the price.
+uint32_t Provisioning::first_for(const Crowd& crowd) const {
+    const auto types = types_of(crowd.pool);
+    const auto first = std::find_if(types.begin(), types.end(), [&](uint32_t type) {
+        return !is_going(type) && book()->labels.covers(labels_of(type), crowd.base);
+    });
+    return first == types.end() ? kNoRow : *first;
+}
+
+bool Provisioning::suits(uint32_t type, const Crowd& crowd, uint32_t first) const {
+    return !is_going(type) && is_affordable(type, first) && serves(crowd, labels_of(type));
+}
+
 uint32_t Provisioning::cheapest_for(const Crowd& crowd) const {
-    uint32_t first = kNoRow;
+    const uint32_t first = first_for(crowd);
+    if (first == kNoRow) return kNoRow;
     for (const uint32_t type : types_of(crowd.pool)) {
-        if (is_going(type) || !book()->labels.covers(labels_of(type), crowd.base)) continue;
-        if (first == kNoRow) first = type;
-        if (is_affordable(type, first) && can_make(type) && serves(crowd, labels_of(type))) {
-            return type;
-        }
+        if (can_make(type) && suits(type, crowd, first)) return type;
     }
     return kNoRow;
+}
+
+// Unallocated slots with labels that may serve it: the idle ones, and those that are still to come.
+Provisioning::Usable Provisioning::usable_by(const Crowd& crowd) const {
+    Usable usable;
+    for (uint32_t slot = state.pools[crowd.pool].ready_head; slot != kNoRow;
+         slot = state.slots[slot].ready_next) {
+        if (serves(crowd, book()->stalls[book()->stall_of_slot[slot]].labels)) ++usable.idle;
+    }
+    for (uint32_t slot = underway_.head(crowd.pool); slot != kNoRow; slot = underway_.next(slot)) {
+        if (book()->promised_to[slot] != kNoRow) continue;
+        if (!serves(crowd, state.slots[slot].label_set)) continue;
+        ++usable.underway;
+        if (state.slots[slot].state == SlotState::kOrdered) ++usable.ordered;
+    }
+    return usable;
 }
 
 // Slots that the claims of the crowd might have if they were there: where free tasks are refused,

@@ -150,6 +150,16 @@ struct Provisioning : Module<Provisioning> {
     [[nodiscard]] uint32_t last_idle(uint32_t type) const { return idle_.tail(type); }
     [[nodiscard]] uint32_t least_useful(uint32_t type) const;
 
+    // account_needs.cpp
+    [[nodiscard]] uint32_t first_for(const Crowd& crowd) const;
+    [[nodiscard]] bool suits(uint32_t type, const Crowd& crowd, uint32_t first) const;
+    struct Usable {
+        uint32_t idle = 0;
+        uint32_t underway = 0;
+        uint32_t ordered = 0;  // of these
+    };
+    [[nodiscard]] Usable usable_by(const Crowd& crowd) const;
+
   private:
     // types.cpp
     void list_type(uint32_t type);
