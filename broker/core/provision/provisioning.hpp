@@ -17,29 +17,13 @@
 #include "broker/core/match/crowd.hpp"
 #include "broker/core/match/part_index.hpp"
 #include "broker/core/module.hpp"
+#include "broker/core/provision/mark.hpp"
 #include "broker/core/store/chains.hpp"
 #include "broker/core/store/invariant.hpp"
 #include "broker/core/store/pool_set.hpp"
 #include "broker/core/store/timers.hpp"
 
 namespace dibs::core {
-
-// What a slot of an elastic pool counts as.
-using Marks = uint16_t;
-namespace Mark {
-inline constexpr uint16_t kRuns = 1;         // a claim or a lease holds it
-inline constexpr uint16_t kUnallocated = 2;  // nothing holds it, and no mark keeps it from a grant
-inline constexpr uint16_t kAsked = 4;        // an order without an answer
-inline constexpr uint16_t kBoots = 8;        // of an order, with a boot time-out that goes on
-inline constexpr uint16_t kIdles = 16;       // of an order, and idle
-inline constexpr uint16_t kUntold = 32;      // its provisioner has not been told to make it, or,
-                                             // drained and free, to stop it
-inline constexpr uint16_t kUnderway = 64;    // unallocated and not idle
-inline constexpr uint16_t kGoes = 128;       // of an order, and drained
-// Of dispatched pools:
-inline constexpr uint16_t kStarts = 256;    // booting, and unallocated
-inline constexpr uint16_t kStopping = 512;  // drained, and no process is alive on it
-}  // namespace Mark
 
 // What a worker is wanted for: claims each of which needs at most so much, and so many more of them
 // side by side (S3.2).
