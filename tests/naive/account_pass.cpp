@@ -65,6 +65,7 @@ void NaiveCore::pass_by_account(uint32_t row) {
         if (waits && claim.is_impatient) reject_impatient(number);
     }
     const bool again = pass.kept_in_vain && counters(row).waiting != 0;
+    if (counters(row).waiting == 0) pass.held.clear();
     m_.pass_once_more = m_.pass_once_more || again;
     if (!m_.pass_once_more && is_elastic(row)) provision(pass);
     m_.pass_once_more = m_.pass_once_more || another_comes_again;

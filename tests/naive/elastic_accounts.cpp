@@ -44,6 +44,15 @@ std::vector<std::vector<uint64_t>> NaiveCore::alike(const Pass& pass) const {
     return crowds;
 }
 
+// "The idle slots that the pass holds back for the first of them", as they became idle.
+std::vector<uint64_t> NaiveCore::held_for(const Pass& pass, const std::vector<uint64_t>& crowd) {
+    for (const uint64_t number : crowd) {
+        const auto held = pass.held_by.find(number);
+        if (held != pass.held_by.end()) return held->second.slots;
+    }
+    return {};
+}
+
 // Whether a slot with these labels may serve the claim, beside what is on its way to its account.
 bool NaiveCore::may_be_served(const Claim& claim,
                               const Labels& labels,
@@ -67,7 +76,7 @@ void NaiveCore::provision(const Pass& pass) {
     adapt_limit(pass.pool);
     if (!is_draining(pass.pool)) provision_accounts(pass);
     adapt_limit(pass.pool);
-    stop_idle(pass.pool);
+    stop_idle(pass.pool, pass.held);
     tell_provisioners(pass.pool);
 }
 
@@ -89,6 +98,13 @@ void NaiveCore::provision_accounts(const Pass& pass) {
         if (account != nullptr && account->free_tasks_disabled)
             claims = std::min(claims, std::max<int64_t>(fanout_left(claim), 0) / claim.units);
         int64_t wanted = claims * claim.units;
+        for (const uint64_t id : held_for(pass, crowd)) {
+            const Labels& labels = m_.slots.at(id).labels;
+            if (wanted <= 0 || !may_be_served(claim, labels, coming)) continue;
+            coming.push_back(labels);
+            --wanted;
+            ++needed;
+        }
         for (auto& [labels, number] : on_their_way) {
             for (; wanted > 0 && number > 0 && may_be_served(claim, labels, coming); --wanted) {
                 coming.push_back(labels);

@@ -297,11 +297,13 @@ bool NaiveCore::is_to_stop(const Slot& slot) const {
 // drained ones is above workers_min, more are idle than spare, L and the units of the first claim
 // that waits and is not locked, and its type has a provisioner";
 // of a pool that drains all, but where the broker alone does.
-void NaiveCore::stop_idle(uint32_t pool) {
+// In order of account: beside `held`, which stay.
+void NaiveCore::stop_idle(uint32_t pool, const std::set<uint64_t>& held) {
     const bool has_line = !by_account(pool) && m_.pools.at(pool).vector.empty();
     const std::vector<uint64_t> queued = has_line ? in_line(pool, false) : std::vector<uint64_t>{};
-    const uint64_t next = queued.empty() ? 0 : m_.claims.at(queued.front()).units;
+    const uint64_t next = queued.empty() ? held.size() : m_.claims.at(queued.front()).units;
     for (const uint64_t id : ready_of(pool)) {
+        if (held.contains(id)) continue;
         const bool is_spare =
             ready_of(pool).size() > m_.pools.at(pool).config.spare + locked_units(pool) + next;
         if (drains_alone(pool) || is_spare) stop_if_idle_too_long(m_.slots.at(id));

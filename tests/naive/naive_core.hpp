@@ -287,6 +287,8 @@ class NaiveCore {
     bool promotion_is_barred(const Lease& lease) const;
     // elastic pools
     [[nodiscard]] std::vector<std::vector<uint64_t>> alike(const Pass& pass) const;
+    [[nodiscard]] static std::vector<uint64_t> held_for(const Pass& pass,
+                                                        const std::vector<uint64_t>& crowd);
     [[nodiscard]] bool may_be_served(const Claim& claim,
                                      const Labels& labels,
                                      const std::vector<Labels>& coming) const;
@@ -333,7 +335,7 @@ class NaiveCore {
     [[nodiscard]] bool is_below_limit(uint32_t pool) const;
     static bool is_unallocated(const Slot& slot);
     bool is_to_stop(const Slot& slot) const;
-    void stop_idle(uint32_t pool);
+    void stop_idle(uint32_t pool, const std::set<uint64_t>& held = {});
     bool stop_if_idle_too_long(Slot& slot);
     [[nodiscard]] bool drains_alone(uint32_t pool) const;
     void tell_provisioners(uint32_t pool);

@@ -1,10 +1,14 @@
 // tests/process/client_provision_test.cpp -- libdibs and dibsd: a session that makes the workers of
 // an elastic pool, and who may say to be made for its orders.
 // SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+
 #include <string>
 
 #include "tests/process/client_attached.hpp"
 #include "tests/process/dibsd.hpp"
+#include "tests/process/kept_dibsd.hpp"
+#include "tests/process/stall.hpp"
 
 namespace dibs::test {
 namespace {
@@ -31,14 +35,18 @@ Asked next_order(const Attached& provisioner) {
     return {order.slot, {static_cast<const char*>(order.body), order.body_size}};
 }
 
-uint64_t announce(const Attached& worker, const std::string& order) {
+uint64_t take_order(const Attached& worker, const std::string& order, int ready) {
     dibs_announce_options options = {};
     options.size = sizeof options;
-    options.ready = 1;
+    options.ready = ready;
     options.order = order.c_str();
     uint64_t slot = 0;
     EXPECT_EQ(dibs_announce(worker, worker.pool(), &options, DIBS_FOREVER, &slot), DIBS_OK);
     return slot;
+}
+
+uint64_t announce(const Attached& worker, const std::string& order) {
+    return take_order(worker, order, 1);
 }
 
 int provisioned(const Attached& session, uint64_t order, int answer) {
@@ -155,6 +163,60 @@ TEST(Provision, AnswersToWhatIsNoOrderChangeNothing) {
     EXPECT_EQ(provisioned(provisioner, order.id, DIBS_NOT_STARTED), DIBS_OK);
     EXPECT_EQ(provisioned(provisioner, order.id, DIBS_CREATED), DIBS_ENOTFOUND);
     EXPECT_NE(next_order(provisioner).id, order.id);  // after its pause
+}
+
+// Workers that boot while the broker is stopped: one that has been announced, and one that has not.
+class BootTimeOut : public testing::Test {
+  protected:
+    static constexpr uint64_t kMs = 1'000'000;
+    static constexpr const char* kBoots =
+        "[[pool]]\nname = \"py\"\nkind = \"worker\"\nworkers_max = 3\nboot_timeout = \"1600ms\"\n"
+        "reservation_ttl = \"10min\"\n";
+
+    template <typename Lose>
+    void neither_fails_by(const std::string& socket, Lose lose_time) {
+        const Attached provisioner(socket, "py");
+        const Attached client(socket, "py");
+        const Attached worker(socket, "py");
+        ASSERT_EQ(provide(provisioner), DIBS_OK);
+        const dibs_claim_options want = Attached::asking(DIBS_FOREVER);
+        client.submit(&want);
+        client.submit(&want);
+        const Asked one = next_order(provisioner);
+        const Asked other = next_order(provisioner);
+        EXPECT_EQ(take_order(worker, one.text, 0), one.id);
+        lose_time();
+        ASSERT_EQ(announce(worker, other.text), other.id) << "the order has failed";
+        ASSERT_EQ(dibs_ready(worker, one.id, 0, DIBS_FOREVER), DIBS_OK);
+        for (int assigned = 0; assigned < 2; ++assigned) {
+            dibs_assignment next = {};
+            ASSERT_EQ(dibs_next_assignment(worker, DIBS_FOREVER, &next), DIBS_OK);
+            EXPECT_EQ(next.kind, DIBS_ASSIGN);
+        }
+        // Time goes on: one that does not come fails, and another is ordered.
+        client.submit(&want);
+        EXPECT_NE(next_order(provisioner).id, next_order(provisioner).id);
+    }
+};
+
+TEST_F(BootTimeOut, StandsWhileTheBrokerIsStopped) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kBoots);
+    neither_fails_by(dibsd.socket(), [&] {
+        stop(dibsd.pid());
+        let_pass(2'000 * kMs);
+        dibsd.signal(SIGCONT);
+    });
+}
+
+TEST_F(BootTimeOut, StandsWhileNobodyServes) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kBoots);
+    neither_fails_by(dibsd.socket(), [&] {
+        stop(dibsd.broker());
+        let_pass(1'700 * kMs);
+        dibsd.kill_broker();
+    });
 }
 
 }  // namespace

@@ -2,10 +2,8 @@
 // another: what its clients said in time counts, and no deadline has moved closer.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <memory>
@@ -14,8 +12,8 @@
 
 #include "tests/process/dibsd.hpp"
 #include "tests/process/kept_dibsd.hpp"
-#include "tests/process/proc_text.hpp"
 #include "tests/process/raw_client.hpp"
+#include "tests/process/stall.hpp"
 
 namespace dibs::test {
 namespace {
@@ -46,23 +44,6 @@ void keep(RawClient& client, const shm::Completion& lease) {
     entry.id = lease.id;
     entry.fence = lease.fence;
     client.submit(entry);
-}
-
-// That much time goes by: what the tests here are about.
-void let_pass(uint64_t ns) {
-    const shm::Descriptor timer(timerfd_create(CLOCK_MONOTONIC, 0));
-    struct itimerspec later = {};
-    later.it_value.tv_sec = static_cast<time_t>(ns / 1'000'000'000);
-    later.it_value.tv_nsec = static_cast<long>(ns % 1'000'000'000);
-    timerfd_settime(timer.get(), 0, &later, nullptr);
-    uint64_t rings = 0;
-    ASSERT_EQ(read(timer.get(), &rings, sizeof rings), 8);
-}
-
-void stop(pid_t broker) {
-    kill(broker, SIGSTOP);
-    while (!is_stopped(broker))
-        sched_yield();
 }
 
 // More than one turn reads, and more than one look at the bells shows.

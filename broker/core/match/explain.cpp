@@ -32,8 +32,8 @@ WaitReason Explainer::obstacle_of(uint32_t row, Explanation* told) {
         matcher().by_account(claim.pool) ? &book()->crowds[book()->crowd_of_claim[row]] : nullptr;
     if (crowd != nullptr) explain_fitting(*crowd, told);
     if (told->at_class == kNoClass) return WaitReason::kLeftOut;
-    if (provisioning().is_elastic(claim.pool) && pool.idle < claim.units) {
-        const WaitReason why = obstacle_to_workers(row, told);
+    if (provisioning().is_elastic(claim.pool)) {
+        const WaitReason why = obstacle_to_workers(row, crowd, told);
         if (why != WaitReason::kNone) return why;
     }
     if (pool.slots == 0) return WaitReason::kNoSlots;
@@ -60,22 +60,37 @@ WaitReason Explainer::obstacle_of(uint32_t row, Explanation* told) {
     return book()->chosen.size() < claim.units ? WaitReason::kHeldBack : WaitReason::kNextTurn;
 }
 
-// In an elastic pool: why there are too few workers for it; kNone: it is not for want of any.
-WaitReason Explainer::obstacle_to_workers(uint32_t row, Explanation* told) {
+// In an elastic pool: why there are too few workers for it; kNone: it is not for want of any. In
+// order of account (`crowd`) those count that its labels and its account's limits let it use.
+WaitReason Explainer::obstacle_to_workers(uint32_t row, const Crowd* crowd, Explanation* told) {
     const uint32_t place = state.claims[row].pool;
+    const uint32_t units = state.claims[row].units;
     const uint32_t workers = whole_slots(state.pools[place]);
     const shm::ElasticRow& elastic = state.elastics[place];
     const Provisioning::Counts& now = provisioning().counts[place];
     const TimeNs now_ns = turn().now_ns;
-    told->ordered = elastic.ordered;
-    if (now.unallocated >= state.claims[row].units) {
-        return told->ordered != 0 ? WaitReason::kBeingMade : WaitReason::kNone;
+    uint32_t idle = state.pools[place].idle;
+    uint32_t unallocated = now.unallocated;
+    uint32_t ordered = elastic.ordered;
+    if (crowd != nullptr) {
+        const Provisioning::Usable usable = provisioning().usable_by(*crowd);
+        idle = usable.idle;
+        unallocated = usable.idle + usable.underway;
+        ordered = usable.ordered;
     }
+    if (idle >= units) return WaitReason::kNone;
+    told->ordered = ordered;
+    if (unallocated >= units) return ordered != 0 ? WaitReason::kBeingMade : WaitReason::kNone;
+    const uint32_t first = crowd != nullptr ? provisioning().first_for(*crowd) : kNoRow;
+    const auto may_serve = [&](uint32_t type) {
+        if (crowd == nullptr) return provisioning().may_make(type);
+        return first != kNoRow && provisioning().suits(type, *crowd, first);
+    };
     bool provided = false;
     TimeNs again_ns = kNever;  // some type can be had again
     for (const uint32_t type : provisioning().types_of(place)) {
         const shm::TypeRow& of = state.types[type];
-        if (!provisioning().may_make(type)) continue;
+        if (!may_serve(type)) continue;
         if (told->type.empty()) told->type = name_of(of);
         if (of.session == kNoRow) continue;
         const TimeNs its_ns = std::max<TimeNs>(of.failed_until_ns, of.capacity_until_ns);
@@ -85,6 +100,10 @@ WaitReason Explainer::obstacle_to_workers(uint32_t row, Explanation* told) {
         told->type = name_of(of);
         told->pause = of.failed_until_ns > of.capacity_until_ns ? PauseReason::kFailed
                                                                 : PauseReason::kCapacity;
+    }
+    const bool none_suits = told->type.empty() && !provisioning().types_of(place).empty();
+    if (crowd != nullptr && none_suits) {
+        return told->fitting == 0 ? explain_labels(*crowd, told) : WaitReason::kNone;
     }
     if (!provided) return WaitReason::kNoProvisioner;
     if (provisioning().at_quota(place)) {

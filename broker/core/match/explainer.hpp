@@ -22,7 +22,9 @@ struct Explainer : Module<Explainer> {
     [[nodiscard]] WaitReason obstacle_of(uint32_t claim, Explanation* told);
     [[nodiscard]] WaitReason obstacle_to_part(uint32_t claim, Explanation* told);
 
-    [[nodiscard]] WaitReason obstacle_to_workers(uint32_t claim, Explanation* told);
+    [[nodiscard]] WaitReason obstacle_to_workers(uint32_t claim,
+                                                 const Crowd* crowd,
+                                                 Explanation* told);
 
     // account_explain.cpp
     void explain_promise(uint32_t claim, Explanation* told) const;

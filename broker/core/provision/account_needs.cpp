@@ -2,8 +2,9 @@
 // stop.
 //
 // Nothing is locked there: class and arrival alone say who is served. A claim that waits behind the
-// pass is one that no idle slot can serve, so it needs a worker that is on its way, or a new one of
-// a type whose labels it can use. Claims that are alike (a crowd) are looked at once.
+// pass lacks slots: those beyond what the pass has held back for it are workers that are on their
+// way, or new ones of a type whose labels it can use. Claims that are alike (a crowd) are looked at
+// once.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <tuple>
@@ -46,21 +47,78 @@ void Provisioning::find_coming(uint32_t pool) {
     });
 }
 
+// Into held_: the idle slots that the pass has held back for the crowd's first claim.
+void Provisioning::find_held(uint32_t crowd) {
+    held_.clear();
+    if (book()->crowds[crowd].holds_at == kNoClass) return;
+    for (const uint32_t place : book()->stalls_of_pool[book()->crowds[crowd].pool]) {
+        const Stall& stall = book()->stalls[place];
+        if (!stall.held_back || stall.held_by != crowd) continue;
+        for (uint32_t slot = stall.idle.head; slot != kNoRow; slot = book()->slot_links[slot].next)
+            held_.push_back(slot);
+    }
+    std::sort(held_.begin(), held_.end(), [&](uint32_t left, uint32_t right) {
+        return state.slots[left].idle_order < state.slots[right].idle_order;
+    });
+}
+
+// Not for one that has ended with the pass.
+bool Provisioning::is_held_back(uint32_t slot) const {
+    if (!matcher().has_labels(state.slots[slot].pool)) return false;
+    const Stall& stall = book()->stalls[book()->stall_of_slot[slot]];
+    return stall.held_back && book()->crowds[stall.held_by].waiting != 0;
+}
+
+uint32_t Provisioning::count_held_back(uint32_t pool) const {
+    uint32_t held = 0;
+    if (!matcher().has_labels(pool)) return held;
+    for (uint32_t slot = state.pools[pool].ready_head; slot != kNoRow;
+         slot = state.slots[slot].ready_next)
+        held += is_held_back(slot) ? 1 : 0;
+    return held;
+}
+
 bool Provisioning::serves(const Crowd& crowd, uint32_t set) const {
     return book()->labels.covers(set, crowd.base) &&
            crowds().labels_allow(crowd.account, crowd.pool, set, false);
 }
 
+// Of the types that are made, with its labels: what it costs limits the price.
+uint32_t Provisioning::first_for(const Crowd& crowd) const {
+    const auto types = types_of(crowd.pool);
+    const auto first = std::find_if(types.begin(), types.end(), [&](uint32_t type) {
+        return !is_going(type) && book()->labels.covers(labels_of(type), crowd.base);
+    });
+    return first == types.end() ? kNoRow : *first;
+}
+
+bool Provisioning::suits(uint32_t type, const Crowd& crowd, uint32_t first) const {
+    return !is_going(type) && is_affordable(type, first) && serves(crowd, labels_of(type));
+}
+
 uint32_t Provisioning::cheapest_for(const Crowd& crowd) const {
-    uint32_t first = kNoRow;
+    const uint32_t first = first_for(crowd);
+    if (first == kNoRow) return kNoRow;
     for (const uint32_t type : types_of(crowd.pool)) {
-        if (is_going(type) || !book()->labels.covers(labels_of(type), crowd.base)) continue;
-        if (first == kNoRow) first = type;
-        if (is_affordable(type, first) && can_make(type) && serves(crowd, labels_of(type))) {
-            return type;
-        }
+        if (can_make(type) && suits(type, crowd, first)) return type;
     }
     return kNoRow;
+}
+
+// Unallocated slots with labels that may serve it: the idle ones, and those that are still to come.
+Provisioning::Usable Provisioning::usable_by(const Crowd& crowd) const {
+    Usable usable;
+    for (uint32_t slot = state.pools[crowd.pool].ready_head; slot != kNoRow;
+         slot = state.slots[slot].ready_next) {
+        if (serves(crowd, book()->stalls[book()->stall_of_slot[slot]].labels)) ++usable.idle;
+    }
+    for (uint32_t slot = underway_.head(crowd.pool); slot != kNoRow; slot = underway_.next(slot)) {
+        if (book()->promised_to[slot] != kNoRow) continue;
+        if (!serves(crowd, state.slots[slot].label_set)) continue;
+        ++usable.underway;
+        if (state.slots[slot].state == SlotState::kOrdered) ++usable.ordered;
+    }
+    return usable;
 }
 
 // Slots that the claims of the crowd might have if they were there: where free tasks are refused,
@@ -74,7 +132,8 @@ uint64_t Provisioning::wanted_by(const Crowd& crowd) const {
     return uint64_t{claims} * crowd.units;
 }
 
-// What is on its way to an account counts for its label limits while the pool is looked at.
+// What is held back for an account, or on its way to it, counts for its label limits while the pool
+// is looked at.
 bool Provisioning::make_for_accounts(uint32_t pool) {
     find_crowds_in_need(pool);
     find_coming(pool);
@@ -88,7 +147,7 @@ bool Provisioning::make_for_accounts(uint32_t pool) {
     return over_quota ? stop_for_others(pool) : keep_spare(pool, needed);
 }
 
-// `needed`: workers that are on their way to claims. False: the log is full.
+// `needed`: workers that are held back for claims, or on their way to them. False: the log is full.
 bool Provisioning::make_for_crowds(uint32_t pool, uint64_t* needed, bool* over_quota) {
     const uint64_t limit = state.elastics[pool].limit;
     const uint64_t running = counts[pool].running;
@@ -103,6 +162,11 @@ bool Provisioning::make_for_crowds(uint32_t pool, uint64_t* needed, bool* over_q
             crowds().count_label_set(crowd.account, pool, set, 1);
             counted_.emplace_back(crowd.account, set);
         };
+        find_held(place);
+        for (const uint32_t slot : held_) {
+            const uint32_t set = book()->stalls[book()->stall_of_slot[slot]].labels;
+            if (wanted != 0 && serves(crowd, set)) take(set, 1);
+        }
         for (auto& [set, number] : coming_) {
             while (wanted != 0 && number != 0 && serves(crowd, set)) {
                 const uint64_t some = limited ? 1 : std::min<uint64_t>(wanted, number);
@@ -129,7 +193,7 @@ bool Provisioning::stop_for_others(uint32_t pool) {
     for (const uint32_t type : types_of(pool)) {
         const uint32_t slot = idle_.head(type);
         if (slot == kNoRow || state.types[type].session == kNoRow || going_[type] != 0) continue;
-        if (book()->stalls[book()->stall_of_slot[slot]].held_back) continue;
+        if (is_held_back(slot)) continue;
         if (turn().full()) return false;
         pools().drain_slot(slot, true);
     }

@@ -277,7 +277,10 @@ uint32_t Provisioning::least_useful(uint32_t type) const {
 uint32_t Provisioning::longest_idle(uint32_t pool) const {
     uint32_t found = kNoRow;
     for (const uint32_t type : types_of(pool)) {
-        const uint32_t slot = state.types[type].session == kNoRow ? kNoRow : idle_.head(type);
+        if (state.types[type].session == kNoRow) continue;
+        uint32_t slot = idle_.head(type);
+        while (slot != kNoRow && is_held_back(slot))
+            slot = idle_.next(slot);
         if (slot == kNoRow || !dispatch().has_left(pool, type)) continue;
         const bool longer =
             found == kNoRow || state.slots[slot].idle_order < state.slots[found].idle_order;
@@ -294,9 +297,10 @@ TimeNs Provisioning::stop_due(uint32_t row) const {
     const shm::PoolRow& pool = state.pools[row];
     const shm::ElasticRow& elastic = state.elastics[row];
     // Those of the first claim that is not locked, too: of several units it may be one that lacks
-    // workers at quota, and what was made for it would come and go.
+    // workers at quota, and what was made for it would come and go. In order of account: those that
+    // are held back.
     const uint32_t locked = counts[row].locked;
-    uint32_t next = 0;
+    uint32_t next = count_held_back(row);
     const bool has_line = !matcher().has_labels(row) && !has_resources(pool);
     if (has_line && locked < matcher().priorities->ranked.size(row)) {
         next = state.claims[matcher().priorities->ranked.at(row, locked)].units;

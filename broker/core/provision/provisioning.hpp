@@ -17,29 +17,13 @@
 #include "broker/core/match/crowd.hpp"
 #include "broker/core/match/part_index.hpp"
 #include "broker/core/module.hpp"
+#include "broker/core/provision/mark.hpp"
 #include "broker/core/store/chains.hpp"
 #include "broker/core/store/invariant.hpp"
 #include "broker/core/store/pool_set.hpp"
 #include "broker/core/store/timers.hpp"
 
 namespace dibs::core {
-
-// What a slot of an elastic pool counts as.
-using Marks = uint16_t;
-namespace Mark {
-inline constexpr uint16_t kRuns = 1;         // a claim or a lease holds it
-inline constexpr uint16_t kUnallocated = 2;  // nothing holds it, and no mark keeps it from a grant
-inline constexpr uint16_t kAsked = 4;        // an order without an answer
-inline constexpr uint16_t kBoots = 8;        // of an order, with a boot time-out that goes on
-inline constexpr uint16_t kIdles = 16;       // of an order, and idle
-inline constexpr uint16_t kUntold = 32;      // its provisioner has not been told to make it, or,
-                                             // drained and free, to stop it
-inline constexpr uint16_t kUnderway = 64;    // unallocated and not idle
-inline constexpr uint16_t kGoes = 128;       // of an order, and drained
-// Of dispatched pools:
-inline constexpr uint16_t kStarts = 256;    // booting, and unallocated
-inline constexpr uint16_t kStopping = 512;  // drained, and no process is alive on it
-}  // namespace Mark
 
 // What a worker is wanted for: claims each of which needs at most so much, and so many more of them
 // side by side (S3.2).
@@ -150,6 +134,16 @@ struct Provisioning : Module<Provisioning> {
     [[nodiscard]] uint32_t last_idle(uint32_t type) const { return idle_.tail(type); }
     [[nodiscard]] uint32_t least_useful(uint32_t type) const;
 
+    // account_needs.cpp
+    [[nodiscard]] uint32_t first_for(const Crowd& crowd) const;
+    [[nodiscard]] bool suits(uint32_t type, const Crowd& crowd, uint32_t first) const;
+    struct Usable {
+        uint32_t idle = 0;
+        uint32_t underway = 0;
+        uint32_t ordered = 0;  // of these
+    };
+    [[nodiscard]] Usable usable_by(const Crowd& crowd) const;
+
   private:
     // types.cpp
     void list_type(uint32_t type);
@@ -199,6 +193,9 @@ struct Provisioning : Module<Provisioning> {
     bool stop_for_others(uint32_t pool);
     void find_crowds_in_need(uint32_t pool);
     void find_coming(uint32_t pool);
+    void find_held(uint32_t crowd);
+    [[nodiscard]] bool is_held_back(uint32_t slot) const;  // for a claim of several
+    [[nodiscard]] uint32_t count_held_back(uint32_t pool) const;
     [[nodiscard]] bool serves(const Crowd& crowd, uint32_t set) const;
     [[nodiscard]] uint32_t cheapest_for(const Crowd& crowd) const;
     [[nodiscard]] bool can_make(uint32_t type) const;
@@ -209,6 +206,7 @@ struct Provisioning : Module<Provisioning> {
     std::vector<uint32_t> crowds_in_need_;                // of the pool that is looked at
     std::vector<std::pair<uint32_t, uint32_t>> coming_;   // label set, workers under way
     std::vector<std::pair<uint32_t, uint32_t>> counted_;  // account, label set
+    std::vector<uint32_t> held_;                          // slots, in the order in which they idle
     Chains underway_;  // list: pool, row: slot with Mark::kUnderway
     Chains idle_;      // list: type, row: slot with Mark::kIdles, the longest idle first
     Chains untold_;    // list: type, row: slot with Mark::kUntold

@@ -219,9 +219,10 @@ TEST(Provisioning, IsTheSameAfterASecondLookOfAnotherBroker) {
 
 class WaitForWorkers : public tests::CoreFixture {
   protected:
-    WaitForWorkers() {
+    WaitForWorkers() : WaitForWorkers(shm::PoolOrder::kPriority) {}
+    explicit WaitForWorkers(shm::PoolOrder order) {
         PoolConfig pool{.name = "vm", .kind = shm::PoolKind::kWorker, .units_max = 3};
-        pool.order = shm::PoolOrder::kPriority;
+        pool.order = order;
         pool.workers_max = 4;
         pool.creates_max = 1;
         pool.create_throttle_ns = 20;
@@ -231,8 +232,11 @@ class WaitForWorkers : public tests::CoreFixture {
             cloud_ = core().open_session({.uid = 2});
         });
     }
-    void claim(core::TimeNs now, uint16_t tag) {
-        turn(now, [&] { core().apply(Claim{.session = client_, .tag = tag, .pool = 0}); });
+    void claim(core::TimeNs now, uint16_t tag, const std::vector<std::string_view>& labels = {}) {
+        const ClaimTerms terms{.labels = labels};
+        turn(now, [&] {
+            core().apply(Claim{.session = client_, .tag = tag, .pool = 0, .terms = &terms});
+        });
     }
     void provide(core::TimeNs now, bool on) {
         turn(now,
@@ -356,6 +360,43 @@ TEST(Provisioning, SurvivesAnyByteInItsRows) {
         }
     }
     EXPECT_GT(refused, 100U);
+}
+
+class WaitForWorkersByAccount : public WaitForWorkers {
+  protected:
+    WaitForWorkersByAccount() : WaitForWorkers(shm::PoolOrder::kAccount) {}
+    void type(core::TimeNs now, const char* name, uint64_t cost, const char* label) {
+        const std::string_view labels[] = {label};
+        turn(now, [&] {
+            core().set_type({.name = name, .pool = "vm", .cost = cost, .labels = labels}, nullptr);
+        });
+    }
+};
+
+// "a" is the cheapest, and serves none of them.
+TEST_F(WaitForWorkersByAccount, NamesTheTypeThatWouldServeIt) {
+    type(1, "a", 1, "plain");
+    type(1, "b", 5, "gpu");
+    type(1, "c", 9, "gpu");
+    claim(2, 0, {"gpu"});
+    provide(3, true);
+    EXPECT_EQ(why(0).reason, WaitReason::kNoProvisioner);
+    EXPECT_EQ(why(0).type, "b");
+    claim(4, 1, {"plain"});
+    EXPECT_EQ(why(1).reason, WaitReason::kBeingMade);
+    EXPECT_EQ(why(1).ordered, 1U);
+    EXPECT_EQ(why(0).reason, WaitReason::kNoProvisioner);  // what is being made is not for it
+    EXPECT_EQ(why(0).ordered, 0U);
+    claim(5, 2, {"tpu"});
+    EXPECT_EQ(why(2).reason, WaitReason::kLabels);
+    EXPECT_EQ(why(2).label, "tpu");
+    answer(10, Answer::kFailed);
+    EXPECT_EQ(why(1).reason, WaitReason::kPausing);
+    EXPECT_EQ(why(1).type, "a");
+    EXPECT_EQ(why(0).type, "b");
+    turn(11, [&] { core().apply(Provide{.session = cloud_, .pool = 0, .type = "c", .on = true}); });
+    EXPECT_EQ(why(0).reason, WaitReason::kBeingMade);  // at "c", while nobody makes "b"
+    EXPECT_EQ(why(0).ordered, 1U);
 }
 
 }  // namespace
