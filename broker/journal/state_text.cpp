@@ -82,6 +82,8 @@ std::string pool_line(const Core& core, const NameTables& names, uint32_t row) {
     json.number("hits", pool.hit_total);
     json.number("skipped", pool.skipped_total);
     json.number("unqualified", pool.unqualified_total);
+    const uint64_t until_ns = pool.saturated_until_ns;
+    if (until_ns > core.now()) json.number("saturated_until_ns", until_ns);
     json.number("kills", pool.kills_total);
     json.number("kills_failed", pool.kills_failed_total);
     write_elastic(json, core, row);

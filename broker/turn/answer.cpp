@@ -312,7 +312,7 @@ void Answers::claim_end(const Decision& decision) {
     entry.outcome = decision.outcome;
     entry.reason = decision.reason;
     entry.user_data = decision.user_data;
-    entry.units = decision.units;
+    entry.units = static_cast<uint16_t>(decision.pool);
     entry.tag = decision.tag;
     entry.id = decision.id;
     if (decision.reason == shm::Reason::kUnavailable) {
