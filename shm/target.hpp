@@ -1,5 +1,5 @@
-// shm/target.hpp -- says what the target of a claim names: a pool or set of this broker, or of
-// another. SPDX-License-Identifier: Apache-2.0
+// shm/target.hpp -- says what the target of a claim names: a pool, a set, another cluster's pool.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

@@ -44,9 +44,8 @@ void write_slot_name(JsonText& json,
 
 void write_chain(JsonText& json, const Core& core, const NameTables& names, uint32_t first) {
     json.open_list("slots");
-    for (uint32_t row = first; row != shm::kNoRow; row = core.slot(row).holder_next) {
+    for (uint32_t row = first; row != shm::kNoRow; row = core.slot(row).holder_next)
         write_slot_name(json, {}, core.slot(row), names);
-    }
     json.close_list();
 }
 
