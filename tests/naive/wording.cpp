@@ -108,6 +108,8 @@ const char* name_of(Reason reason) {
             return "vector";
         case Reason::kOfferExpired:
             return "offer-expired";
+        case Reason::kElsewhere:
+            return "elsewhere";
         case Reason::kTooManyUnits:
             return "too-many-units";
         case Reason::kBacklogFull:
