@@ -133,7 +133,8 @@ core::Claim NaiveCore::placed(const core::Claim& claim) {
         const Reason refusal = refusal_of(one, &unused);
         if (refusal == Reason::kOk) return one;
         if (refusal == Reason::kBacklogFull) {
-            m_.pools[pool].saturated_until_ns = later(m_.now, claim.route->cool_down_ns);
+            const TimeNs until_ns = later(m_.now, claim.route->cool_down_ns);
+            m_.pools[pool].saturated_until_ns = std::min(until_ns, shm::kNever - 1);
         }
         if (is_first) first = one;
         is_first = false;

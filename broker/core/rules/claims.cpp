@@ -102,29 +102,21 @@ void Claims::apply(const Claim& command) {
     if (command.route != nullptr) [[unlikely]]
         return apply_routed(command, number);
     uint64_t other = 0;
-    const Reason reason = take(command, number, &other);
-    if (reason != Reason::kOk) reject_unaccepted(command, number, reason, other);
-}
-
-// kOk: the claim is accepted. Else why it is not, and nothing has changed.
-inline Reason Claims::take(const Claim& command, uint64_t number, uint64_t* other) {
-    if (const Reason reason = claim_refusal(command, other); reason != Reason::kOk) return reason;
+    if (const Reason reason = claim_refusal(command, &other); reason != Reason::kOk) {
+        return reject_unaccepted(command, number, reason, other);
+    }
     TermRows terms;
     if (const Reason reason = matcher().claim_comes(command, &terms); reason != Reason::kOk) {
-        return reason;
+        return reject_unaccepted(command, number, reason, 0);
     }
     shm::PoolRow& pool = edit().row(state.pools[command.pool], kPoolStates);
     put(pool.accepted_total, pool.accepted_total + 1);
-    if (early_grants().may_stay_fresh(command)) {
-        early_grants().stay_fresh(command, number);
-    } else {
-        accept(command, number, terms);
-    }
-    return Reason::kOk;
+    if (early_grants().may_stay_fresh(command)) return early_grants().stay_fresh(command, number);
+    accept(command, number, terms);
 }
 
 // S0.36. Where no member takes it, the first one's reason is told.
-void Claims::apply_routed(const Claim& command, uint64_t number) {
+[[gnu::noinline]] void Claims::apply_routed(const Claim& command, uint64_t number) {
     const Route& route = *command.route;
     Claim claim = command;
     claim.route = nullptr;
@@ -136,8 +128,15 @@ void Claims::apply_routed(const Claim& command, uint64_t number) {
     for (const uint32_t pool : found.ranked()) {
         claim.pool = pool;
         uint64_t other = 0;
-        const Reason reason = take(claim, number, &other);
-        if (reason == Reason::kOk) return;
+        TermRows terms;
+        Reason reason = claim_refusal(claim, &other);
+        if (reason == Reason::kOk) reason = matcher().claim_comes(claim, &terms);
+        if (reason == Reason::kOk) {
+            shm::PoolRow& row = edit().row(state.pools[pool], kPoolStates);
+            put(row.accepted_total, row.accepted_total + 1);
+            const bool fresh = early_grants().may_stay_fresh(claim);
+            return fresh ? early_grants().stay_fresh(claim, number) : accept(claim, number, terms);
+        }
         if (reason == Reason::kBacklogFull) {
             shm::PoolRow& full = edit().row(state.pools[pool], 1U << 6U);
             put(full.saturated_until_ns, sum_or_never(turn().now_ns, route.cool_down_ns));

@@ -50,7 +50,6 @@ struct Claims : Module<Claims> {
     [[nodiscard]] Candidate candidate(const RouteMember& member) const;
 
     // claims.cpp
-    Reason take(const Claim& command, uint64_t number, uint64_t* other);
     void apply_routed(const Claim& command, uint64_t number);
     void reject_unaccepted(const Claim& command, uint64_t number, Reason reason, uint64_t other);
     [[nodiscard]] uint32_t place_in_backlog(const shm::ClaimRow& claim) const;
