@@ -199,7 +199,7 @@ bool Lockstep::decide_real(Death death) {
         hits_are_lost_ = hits_are_lost_ || death != Death::kNone;
         coverage_->cuts += 1;
         if (!is_cut || death != Death::kNone) turns_more_.push_back(is_cut || passes_again);
-        real_->begin_turn(real_->now());
+        real_->begin_turn(naive_.model().now);
         real_player_->turn_opened();
     }
     return false;

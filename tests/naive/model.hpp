@@ -300,7 +300,7 @@ struct PoolCounters {
     uint64_t parked = 0;  // of the leased
     uint64_t wanted = 0;
     uint64_t last_dispatch_ns = 0;
-    uint64_t saturated_ns = 0;  // from now on
+    uint64_t saturated_until_ns = 0;  // or not
     int64_t demand_published = -1;
     Totals totals;
     bool operator==(const PoolCounters&) const = default;

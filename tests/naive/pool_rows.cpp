@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/naive/pool_rows.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace dibs::naive {
@@ -22,7 +21,7 @@ PoolCounters counters_of(const shm::PoolRow& pool, core::TimeNs now) {
     counters.slots = pool.slots;
     counters.parked = pool.parked;
     counters.last_dispatch_ns = pool.last_dispatch_ns;
-    counters.saturated_ns = pool.saturated_until_ns - std::min(pool.saturated_until_ns, now);
+    if (pool.saturated_until_ns > now) counters.saturated_until_ns = pool.saturated_until_ns;
     counters.demand_published = pool.demand_published;
     counters.totals.accepted = pool.accepted_total;
     counters.totals.requeued = pool.requeued_total;
@@ -66,7 +65,7 @@ std::string difference(const PoolCounters& real, const PoolCounters& naive) {
             {"parked", c.parked},
             {"wanted", c.wanted},
             {"last_dispatch_ns", c.last_dispatch_ns},
-            {"saturated_ns", c.saturated_ns},
+            {"saturated_until_ns", c.saturated_until_ns},
             {"demand_published", static_cast<uint64_t>(c.demand_published)},
             {"accepted", c.totals.accepted},
             {"requeued", c.totals.requeued},
