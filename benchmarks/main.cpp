@@ -42,6 +42,7 @@ Report measure(const Options& options, const Placement& placement) {
     if (options.wants("parked")) race_parked(stage);
     if (options.wants("core")) race_core(stage);
     if (options.wants("core")) race_parts(stage);
+    if (options.wants("core")) race_routes(stage);
     if (options.wants("core")) race_elastic(stage);
     if (options.wants("board")) race_board(stage);
     if (options.wants("accounts")) {

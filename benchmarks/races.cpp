@@ -22,6 +22,7 @@
 #include "benchmarks/part_core.hpp"
 #include "benchmarks/ring_floor.hpp"
 #include "benchmarks/rounds.hpp"
+#include "benchmarks/route_core.hpp"
 #include "benchmarks/snapshot.hpp"
 #include "benchmarks/worker_claim.hpp"
 
@@ -320,6 +321,19 @@ void race_parts(const Stage& stage) {
             add("release", slots, batch, PartClaim::Part::kRelease);
         }
     }
+    run(race, stage.options.rounds, stage.core_probe, stage.report);
+}
+
+void race_routes(const Stage& stage) {
+    const std::string where = one_core(stage.placement);
+    Race race;
+    race.group = "core alone, routes";
+    race.operations = scaled(stage, 25'600);
+    race.lanes.push_back(
+        floor_lane("floor: ten lines copied out and back", where, std::make_unique<CopyFloor>()));
+    race.lanes.push_back(floor_lane("ranking of 16 pools", where, std::make_unique<Ranking>()));
+    race.lanes.back().floor = 0;
+    race.lanes.back().p50_max_ns = 1000;
     run(race, stage.options.rounds, stage.core_probe, stage.report);
 }
 

@@ -51,6 +51,7 @@ constexpr CodeText kCodes[] = {
     {DIBS_EOFFEREXPIRED,
      "offer-expired",
      "the slot has not so much any more, or claims wait for it"},
+    {DIBS_EELSEWHERE, "elsewhere", "a pool of another cluster"},
     {DIBS_EARGUMENT, "argument", "a null pointer, or a value without a meaning"},
     {DIBS_ESIZE, "size", "the size of an options struct is none that ever was"},
     {DIBS_EFORK, "fork", "the session belongs to the parent process"},
@@ -121,6 +122,7 @@ static_assert(same(DIBS_EADOPTED, Reason::kAdopted));
 static_assert(same(DIBS_EUNAVAILABLE, Reason::kUnavailable));
 static_assert(same(DIBS_EVECTOR, Reason::kVector));
 static_assert(same(DIBS_EOFFEREXPIRED, Reason::kOfferExpired));
+static_assert(same(DIBS_EELSEWHERE, Reason::kElsewhere));
 static_assert(same(DIBS_GRANTED, Outcome::kGranted));
 static_assert(same(DIBS_EXPIRED, Outcome::kExpired));
 static_assert(same(DIBS_CANCELLED, Outcome::kCancelled));

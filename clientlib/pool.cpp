@@ -6,7 +6,7 @@
 #include "clientlib/pool_set.hpp"
 #include "clientlib/session.hpp"
 #include "shm/board.hpp"
-#include "shm/pool_name.hpp"
+#include "shm/target.hpp"
 
 namespace dibs::client {
 namespace {
@@ -31,6 +31,18 @@ int read_name(const Session& session, uint32_t pool, shm::PoolNamePicture& out) 
     return out.state == static_cast<uint8_t>(shm::PoolState::kFree) ? DIBS_EPOOL : DIBS_OK;
 }
 
+// What the name may say: a pool, a set, or of which cluster a pool is.
+shm::Target target_of(const Session& session, const char* text) {
+    const uint64_t place = shm::plan_board(session.pools_max).cluster;
+    const auto* row =
+        shm::board_array<const std::byte, const shm::BoardCluster>(session.board, place);
+    shm::ClusterPicture own;
+    if (!shm::board_read(*row, own)) own.name_size = 0;
+    const size_t most = sizeof own.name;
+    const size_t size = strnlen(text, 2 * DIBS_NAME_MAX + 3);
+    return shm::target_of(text, size, own.name, own.name_size < most ? own.name_size : most);
+}
+
 }  // namespace
 }  // namespace dibs::client
 
@@ -40,19 +52,21 @@ int dibs_pool(dibs_session* session, const char* name, uint32_t* pool) {
     const int code = check(session);
     if (code != DIBS_OK) return code;
     if (name == nullptr || pool == nullptr) return DIBS_EARGUMENT;
-    const size_t size = strnlen(name, DIBS_NAME_MAX + 1);
-    if (!dibs::shm::is_pool_name(name, size)) return DIBS_ENAME;
+    const dibs::shm::Target target = target_of(*session, name);
+    if (target.kind == dibs::shm::TargetKind::kElsewhere) return DIBS_EELSEWHERE;
+    if (target.kind == dibs::shm::TargetKind::kNone) return DIBS_ENAME;
     const uint32_t count = pools(*session);
     for (uint32_t number = 0; number < count; ++number) {
         dibs::shm::PoolNamePicture picture;
         const int read = read_name(*session, number, picture);
         if (read == DIBS_ETORN) return read;
-        if (read == DIBS_OK && strcmp(picture.name, name) == 0) {
+        if (read == DIBS_OK && strcmp(picture.name, target.name) == 0) {
             *pool = number;
             return DIBS_OK;
         }
     }
-    return find_set(*session, name, pool);
+    const bool is_pool = target.kind == dibs::shm::TargetKind::kPool;
+    return is_pool ? DIBS_EPOOL : find_set(*session, target.name, pool);
 }
 
 int dibs_describe(dibs_session* session, uint32_t pool, dibs_pool_limits* limits) {

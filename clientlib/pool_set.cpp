@@ -20,16 +20,15 @@
 
 #include "clientlib/offer_amounts.hpp"
 #include "shm/board.hpp"
+#include "shm/operation.hpp"
 
 namespace dibs::client {
 namespace {
 
 // A set's number: the bit, how often its row had become another set's, the row.
-constexpr uint32_t kSetRowBits = 4;
-static_assert(shm::kSetsMax == 1U << kSetRowBits);
 
 uint32_t number_of(uint32_t row, uint32_t use) {
-    return DIBS_POOL_SET | (use << kSetRowBits & ~DIBS_POOL_SET) | row;
+    return DIBS_POOL_SET | (use << shm::kSetRowBits & ~DIBS_POOL_SET) | row;
 }
 
 const shm::BoardSet& set_row(const Session& session, uint32_t set) {
@@ -129,6 +128,7 @@ int read_members(Session& session, SetWait& wait) {
     if (!shm::board_read(set_row(session, wait.set), picture)) return DIBS_ETORN;
     const SetWait before = wait;
     wait.version = picture.sequence;
+    wait.by_load = picture.rank == shm::SetRank::kLoad;
     wait.members = 0;
     const bool is_it = number_of(wait.set % shm::kSetsMax, picture.use) == wait.set;
     const uint32_t most = shm::kSetMembersMax;
@@ -208,7 +208,33 @@ int wait_in_members(Session& session,
     return DIBS_OK;
 }
 
+// One claim, which the broker gives to a member.
+int claim_by_load(Session& session,
+                  const SetWait& wait,
+                  const dibs_claim_options& options,
+                  dibs_completion& end) {
+    const int code = session.claim_of_pool(wait.set, options, with_margin(options.timeout_ns), end);
+    if (end.code == DIBS_ENOTFOUND) end.code = DIBS_EDRAINING;  // no member takes claims
+    return code;
+}
+
 }  // namespace
+
+bool is_ranked_by_load(const Session& session, uint32_t set) {
+    shm::SetPicture picture;
+    return shm::board_read(set_row(session, set), picture) && picture.rank == shm::SetRank::kLoad &&
+           number_of(set % shm::kSetsMax, picture.use) == set;
+}
+
+uint32_t learn_pool(Session& session, uint32_t tag, const shm::Completion& completion) {
+    Tag& row = session.tags[tag];
+    if (completion.outcome != shm::Outcome::kGranted) return completion.units;
+    shm::GrantHead head = {};
+    const uint64_t area = session.sizes.down_payload;
+    if (row.room >= area || area - row.room < sizeof head) return row.pool;
+    memcpy(&head, session.down_payload + row.room, sizeof head);
+    return row.pool = head.pool;
+}
 
 int claim_of_set(Session& session,
                  uint32_t set,
@@ -224,6 +250,7 @@ int claim_of_set(Session& session,
     wait.set = set;
     int code = read_members(session, wait);
     if (code != DIBS_OK) return code;
+    if (wait.by_load && options.offer == nullptr) return claim_by_load(session, wait, options, end);
     dibs_claim_options now = options;
     now.timeout_ns = 0;
     dibs_completion busy = {};  // the first one's answer

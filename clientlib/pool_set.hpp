@@ -20,6 +20,7 @@ struct SetWait {
     uint32_t set = 0;      // as dibs_pool says it
     uint64_t version = 0;  // whose members these are
     uint32_t waiting = 0;
+    bool by_load = false;  // it is the broker that chooses
     bool decided = false;  // by the first grant, or a cancel, or the session's end
     dibs_completion end = {};
 
@@ -34,6 +35,13 @@ int claim_of_set(Session& session,
                  uint32_t set,
                  const dibs_claim_options& options,
                  dibs_completion& end);
+bool is_ranked_by_load(const Session& session, uint32_t set);
+// The pool of a claim that has ended, its grant taken in: of a set's the broker says it.
+uint32_t learn_pool(Session& session, uint32_t tag, const shm::Completion& completion);
+inline uint32_t pool_of_end(Session& session, uint32_t tag, const shm::Completion& completion) {
+    const uint32_t pool = session.tags[tag].pool;
+    return (pool & DIBS_POOL_SET) == 0 ? pool : learn_pool(session, tag, completion);
+}
 // The number of the pool set of that name. DIBS_EPOOL, DIBS_ETORN.
 int find_set(const Session& session, const char* name, uint32_t* set);
 

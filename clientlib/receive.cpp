@@ -142,7 +142,7 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
     out.outcome = static_cast<int32_t>(completion.outcome);
     out.code = granted ? DIBS_OK : static_cast<int32_t>(completion.reason);
     out.claim = completion.claim;
-    out.pool = row.pool;
+    out.pool = pool_of_end(session, tag, completion);
     if (granted) {
         if (row.cancelled) session.lease_over(tag);
         fill_grant(session, tag, completion, out);
@@ -294,7 +294,7 @@ bool Session::take_awaited_grant() {
     out.kind = DIBS_CLAIM_ENDED;
     out.outcome = DIBS_GRANTED;
     out.claim = completion.claim;
-    out.pool = row.pool;
+    out.pool = pool_of_end(*this, tag, completion);
     fill_grant(*this, tag, completion, out);
     awaited_tag = kNone;
     // Later entries may be about it: they are taken in before the caller looks at the lease.

@@ -6,6 +6,7 @@
 #include "clientlib/offer_amounts.hpp"
 #include "clientlib/order.hpp"
 #include "clientlib/payload_encoder.hpp"
+#include "clientlib/pool_set.hpp"
 #include "clientlib/session.hpp"
 #include "shm/board.hpp"
 
@@ -236,6 +237,7 @@ bool brings_terms(const dibs_claim_options& options) {
 
 int check_pool(Session& session, uint32_t pool) {
     if (pool < session.pools_seen) return DIBS_OK;
+    if ((pool & DIBS_POOL_SET) != 0) return is_ranked_by_load(session, pool) ? DIBS_OK : DIBS_EPOOL;
     const auto* head = reinterpret_cast<const shm::BoardHead*>(session.board);
     const uint32_t pools = head->pools.load(std::memory_order_acquire);
     session.pools_seen = pools < session.pools_max ? pools : session.pools_max;
@@ -322,11 +324,12 @@ int Session::submit_checked_claim(uint32_t pool,
     tags[tag].by_word = options.keep == DIBS_KEEP_BY_WORD;
     // Visible with the line, whose sequence is a release.
     if (tags[tag].by_word) touch_words[tag].touches.store(0, std::memory_order_relaxed);
-    const uint8_t keep = tags[tag].by_word ? shm::OpFlag::kByWord : uint8_t{0};
+    uint8_t more = tags[tag].by_word ? shm::OpFlag::kByWord : uint8_t{0};
+    if ((pool & DIBS_POOL_SET) != 0) more |= shm::OpFlag::kOfSet;
     entry.user_data = claim_name(tag, tags[tag]);
     shm::set_operation(entry,
                        Op::kClaim,
-                       static_cast<uint8_t>(kBusyFlags[options.when_busy] | keep),
+                       static_cast<uint8_t>(kBusyFlags[options.when_busy] | more),
                        static_cast<uint16_t>(pool),
                        static_cast<uint16_t>(units),
                        static_cast<uint16_t>(tag));

@@ -88,11 +88,21 @@ struct SetPicture {
     uint8_t members = 0;
     uint8_t name_size = 0;
     uint16_t pool[kSetMembersMax] = {};
-    uint8_t reserved0[18] = {};
+    SetRank rank = SetRank::kOrder;
+    uint8_t reserved0[17] = {};
     char name[64] = {};
 };
 static_assert(sizeof(SetPicture) == sizeof(BoardSet));
 static_assert(offsetof(SetPicture, name) == offsetof(BoardSet, name));
+
+struct ClusterPicture {
+    uint64_t sequence = 0;
+    uint8_t name_size = 0;
+    uint8_t reserved0[23] = {};
+    char name[32] = {};
+};
+static_assert(sizeof(ClusterPicture) == sizeof(BoardCluster));
+static_assert(offsetof(ClusterPicture, name) == offsetof(BoardCluster, name));
 
 namespace BoardAccountState {
 inline constexpr uint8_t kNone = 0;
@@ -141,6 +151,7 @@ struct BoardPlan {
     uint64_t names;
     uint64_t histograms;
     uint64_t sets;
+    uint64_t cluster;
     uint64_t accounts;
     uint64_t size;
 };
@@ -152,7 +163,8 @@ constexpr BoardPlan plan_board(uint32_t pools_max, uint32_t accounts_max = 0) {
     plan.names = plan.totals + uint64_t{pools_max} * sizeof(BoardPoolTotals);
     plan.histograms = plan.names + uint64_t{pools_max} * sizeof(BoardPoolName);
     plan.sets = plan.histograms + uint64_t{pools_max} * sizeof(BoardHistogram);
-    plan.accounts = plan.sets + uint64_t{kSetsMax} * sizeof(BoardSet);
+    plan.cluster = plan.sets + uint64_t{kSetsMax} * sizeof(BoardSet);
+    plan.accounts = plan.cluster + sizeof(BoardCluster);
     plan.size = plan.accounts + uint64_t{accounts_max} * sizeof(BoardAccount);
     return plan;
 }

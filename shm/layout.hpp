@@ -470,7 +470,9 @@ struct alignas(64) PoolRow {
     uint64_t requeued_total;  // leases that ended with their claims waiting again
     uint32_t drained;         // slots whose behaviour is to drain
     uint32_t parked;          // leases with LeaseFlag::kParked
-    uint64_t gone_ns;         // free: since when; sessions older than that may know the row
+    // Routed claims go to others first before it. Of a free row since when it is that: sessions
+    // older than that may know it.
+    uint64_t saturated_until_ns;
     // line 7: resources of its slots
     uint32_t resources;  // arena chain: their names, each ended by a zero byte; or kNoRow
     uint8_t resources_size;
@@ -836,6 +838,12 @@ struct alignas(64) BoardAccount {
 };
 static_assert(sizeof(BoardAccount) == 128);
 
+// Who chooses among the members of a set.
+enum class SetRank : uint8_t {
+    kOrder = 0,  // its client, which claims from them in their order
+    kLoad = 1,   // the broker: the client claims from the set (OpFlag::kOfSet)
+};
+
 // A pool set: its members in their order, each by its place among the pools. The sequence is the
 // set's version: it changes with the set, and only then. A set that was removed has no members and
 // keeps its name; `use` grows when the row becomes another set's.
@@ -845,11 +853,21 @@ struct alignas(64) BoardSet {
     uint8_t members;
     uint8_t name_size;
     uint16_t pool[kSetMembersMax];  // kNoPool: there is none of that name
-    uint8_t reserved0[18];
+    SetRank rank;
+    uint8_t reserved0[17];
     char name[64];  // zero padded
 };
 static_assert(sizeof(BoardSet) == 128);
 inline constexpr uint16_t kNoPool = 0xffff;
+
+// The name that clients put before a pool's, as in `name::pool`.
+struct alignas(64) BoardCluster {
+    std::atomic<uint64_t> sequence;
+    uint8_t name_size;
+    uint8_t reserved0[23];
+    char name[32];  // zero padded
+};
+static_assert(sizeof(BoardCluster) == 64);
 
 // A log-linear histogram of nanoseconds: shm/histogram.hpp says which bucket is which.
 struct alignas(64) BoardHistogram {
@@ -870,7 +888,7 @@ struct alignas(64) BoardHead {
     std::atomic<uint64_t> time_ns;         // broker time of the last turn that published
     BoardHistogram self_reported;          // sum of what the clients recorded, clamped
     // then pools_max × BoardPool, BoardPoolTotals, BoardPoolName, BoardHistogram (dispatch),
-    // kSetsMax × BoardSet, and as many BoardAccount, by row, as `size` has room for
+    // kSetsMax × BoardSet, BoardCluster, and as many BoardAccount, by row, as `size` has room for
 };
 static_assert(sizeof(BoardHead) == 64 + 5120);
 inline constexpr uint64_t kBoardMagic = 0x4452414f42424944ULL;  // "DIBBOARD"
@@ -905,6 +923,7 @@ inline constexpr uint8_t kQuiet = 1;      // a completion only if it fails
 inline constexpr uint8_t kTryAgain = 2;   // kRefuse: retriable
 inline constexpr uint8_t kThenReady = 4;  // kDone, kAnnounce: and ready at once
 inline constexpr uint8_t kOn = 8;         // kProtect, kProvide; kAnnounce: protected
+inline constexpr uint8_t kOfSet = 8;      // kClaim: `pool` is a set ranked by load (set_of_claim)
 inline constexpr uint8_t kReject = 16;    // kClaim: when busy, reject
 inline constexpr uint8_t kCold = 32;      // kClaim: when busy, cold
 inline constexpr uint8_t kWait = 64;      // kClaim: when busy, wait whatever the pool says
@@ -988,6 +1007,7 @@ enum class Reason : int16_t {
     kUnavailable = -30,   // no slot of the pool is as large; id = the place of the first resource
     kVector = -31,        // what it wants is no vector of the pool's resources
     kOfferExpired = -32,  // an accept: the slot has not so much any more, or is not open
+    kElsewhere = -33,     // a target of another cluster
 };
 
 // Broker → client. Writer: the turn.
@@ -997,7 +1017,7 @@ struct alignas(64) CompletionEntry {
     CompletionKind kind;
     Outcome outcome;
     Reason reason;
-    uint16_t units;
+    uint16_t units;  // of a claim that was not granted: its pool, or kNoPool
     uint16_t tag;
     uint64_t id;      // lease or slot id; duplicate: the first claim's number
     uint64_t fence;   // fence, or round
@@ -1018,7 +1038,8 @@ static_assert(sizeof(CompletionEntry) == 64);
 // one then. Written before the completion or event that announces it; held until the lease, or the
 // claim without one, has ended.
 struct GrantHead {
-    uint32_t units;
+    uint16_t units;
+    uint16_t pool;  // which a claim of a set cannot know
     uint32_t stride;
     uint32_t answer_place;  // of the first answer within its region, from the GrantSlot
     uint32_t left_ms;       // of kGrace and kRevoking, from then on; all ones = no end is set.

@@ -5,7 +5,7 @@
 //
 //   op         pool units tag  payload          id          fence        key
 //   kNop                   x                    1 (+)
-//   kClaim      x    x     x   ClaimPayload     timeout_ns  interval_ns  idempotency key
+//   kClaim    x (#)  x     x   ClaimPayload     timeout_ns  interval_ns  idempotency key
 //   kCancel                x
 //   kRelease               x                    lease       fence        its claim's number (*)
 //   kFail                  x                    lease       fence        its claim's number (*)
@@ -24,6 +24,8 @@
 // (=) 0 and no token: its worker was not made for one.
 // (+) the client reads no more of the lease that has ended under this tag: its room is free. 0, and
 //     no tag: nothing.
+//
+// (#) with OpFlag::kOfSet a pool set, by set_of_claim(). Its grant's head says which pool it has.
 //
 // The tag and the claim number of a lease that is given back say which claim ends with it, if it
 // waits again or has been granted again meanwhile (LeaseEvent::kRequeued); number 0: no claim.
@@ -76,6 +78,14 @@ inline void set_key_word(Submission& entry, uint64_t word) {
     uint64_t word = 0;
     std::memcpy(&word, entry.key, sizeof word);
     return word;
+}
+
+// A set as its claims name it: its row, and how often that had become another set's, as far as
+// there is room for it.
+inline constexpr uint32_t kSetRowBits = 4;
+static_assert(kSetsMax == 1U << kSetRowBits);
+[[nodiscard]] constexpr uint16_t set_of_claim(uint32_t row, uint32_t use) {
+    return static_cast<uint16_t>(use << kSetRowBits | row);
 }
 
 // The holder of what was wanted. uid kNoRow: none. Of another user's lease only account and age are

@@ -72,6 +72,7 @@
 #include "broker/core/core.hpp"
 #include "broker/sandbox/hardening.hpp"
 #include "shm/descriptor.hpp"
+#include "shm/target.hpp"
 
 namespace dibs {
 
@@ -102,6 +103,11 @@ struct PoolSettings {
 struct SetSettings {
     std::string name;
     std::vector<std::string> pools;  // in the order in which a claim asks them
+    shm::SetRank rank = shm::SetRank::kOrder;
+    // By load.
+    std::vector<core::RouteMember> members;  // as `pools`, whose rows are to be found
+    uint32_t group_cap = shm::kNoRow;
+    core::TimeNs cool_down_ns = core::Route::kCoolDownNs;
 };
 
 // A type of workers of an elastic pool.
@@ -122,6 +128,7 @@ struct Config {
     std::string state_dir;            // empty: see default_state_dir()
     uint32_t socket_mode = 0600;
     std::string log_level = "info";
+    std::string cluster = shm::kOwnCluster;
     core::TimeNs drain_timeout_ns = 30'000'000'000;
     core::TimeNs ended_leases_for_ns = 600'000'000'000;
     core::TimeNs created_pool_idle_ns = 60'000'000'000;

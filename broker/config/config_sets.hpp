@@ -72,6 +72,69 @@ inline void read_members(
     }
 }
 
+// A table of members: `each` hears of each with its number.
+inline void read_of_members(Section& section,
+                            const char* key,
+                            const SetSettings& set,
+                            int64_t least,
+                            int64_t most,
+                            Mistakes& mistakes,
+                            const auto& each) {
+    const toml::node* node = section.find(key);
+    if (node == nullptr) return;
+    const toml::table* table = node->as_table();
+    if (table == nullptr) {
+        return mistakes.add(*node, std::string(key) + ": must be a table, such as { a = 1 }");
+    }
+    for (const auto& [name, value] : *table) {
+        const auto place = std::find(set.pools.begin(), set.pools.end(), name.str());
+        const auto number = value.template value_exact<int64_t>();
+        if (place == set.pools.end()) {
+            mistakes.add(value,
+                         std::string(key) + ": " + in_quotes(std::string(name.str())) +
+                             " is no member of the set");
+        } else if (!number || *number < least || *number > most) {
+            mistakes.add(value,
+                         std::string(key) + ": must be a whole number from " +
+                             std::to_string(least) + " to " + std::to_string(most));
+        } else {
+            each(static_cast<size_t>(place - set.pools.begin()), *number);
+        }
+    }
+}
+
+// Behind its members.
+inline void read_rank(Section& section,
+                      const Config& config,
+                      SetSettings& set,
+                      Mistakes& mistakes) {
+    constexpr int64_t kMost = 1'000'000;
+    section.word<shm::SetRank>(
+        "rank", set.rank, {{"order", shm::SetRank::kOrder}, {"load", shm::SetRank::kLoad}});
+    if (set.rank == shm::SetRank::kOrder) {
+        for (const char* key : {"priorities", "caps", "group_cap", "cool_down"})
+            section.forbid(key, "only with rank = \"load\"");
+        return;
+    }
+    set.members.resize(set.pools.size());
+    read_of_members(
+        section, "priorities", set, -kMost, kMost, mistakes, [&](size_t at, int64_t priority) {
+            set.members[at].priority = static_cast<int32_t>(priority);
+        });
+    read_of_members(section, "caps", set, 0, kMost, mistakes, [&](size_t at, int64_t cap) {
+        set.members[at].cap = static_cast<uint32_t>(cap);
+    });
+    section.count("group_cap", set.group_cap, 0, static_cast<uint32_t>(kMost));
+    section.duration("cool_down", set.cool_down_ns, 0, uint64_t{3600} * 1'000'000'000);
+    for (const PoolSettings& pool : config.pools) {
+        if (std::count(set.pools.begin(), set.pools.end(), pool.name) == 0) continue;
+        if (pool.values.order != shm::PoolOrder::kAccount) continue;
+        section.mistake("rank",
+                        "pool " + in_quotes(pool.name) +
+                            " is ordered by account; such pools are not ranked by load");
+    }
+}
+
 inline void check_set_name(const toml::node& node,
                            const SetSettings& set,
                            const Config& config,
@@ -140,6 +203,7 @@ inline void read_sets(Section& top, const PoolsThere& there, Config& config, Mis
         }
         // Where lines were left out the pool may stand in one of them.
         read_members(section, known, there.unknown || mistakes.parts_are_missing, set, mistakes);
+        read_rank(section, config, set, mistakes);
         section.finish();
         config.sets.push_back(std::move(set));
     }

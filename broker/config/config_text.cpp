@@ -396,6 +396,12 @@ void read_top(const toml::table& table,
         top.mistake("socket", "a socket's path has at most 107 bytes");
     }
     top.text("state_dir", config.state_dir);
+    top.text("cluster", config.cluster);
+    if (config.cluster.size() > shm::kClusterNameMax ||
+        !shm::is_pool_name(config.cluster.data(), config.cluster.size())) {
+        top.mistake("cluster",
+                    "has 1 to 31 letters, digits, \".\", \"_\" and \"-\", a letter first");
+    }
     read_mode(top, config);
     top.word<std::string>("log_level",
                           config.log_level,

@@ -63,6 +63,23 @@ struct ClaimTerms {
     TimeNs confirmed_ns = shm::kNever;  // event time
 };
 
+// A pool that may serve a routed claim.
+struct RouteMember {
+    PoolId pool = {};
+    int32_t priority = 0;        // lower first
+    uint32_t cap = shm::kNoRow;  // slots at most, beside its own limit; kNoRow: no other one
+    uint32_t idle_seen = 0;      // slots, by somebody else
+};
+
+// How the pool of a claim is chosen (router.hpp).
+struct Route {
+    static constexpr TimeNs kCoolDownNs = 1'000'000'000;
+    std::span<const RouteMember> members = {};  // at most kSetMembersMax count
+    uint32_t group_cap = shm::kNoRow;           // slots of all members at most; kNoRow: any
+    uint8_t version = 3;
+    TimeNs cool_down_ns = kCoolDownNs;  // a member whose backlog is full is saturated for so long
+};
+
 struct Claim {
     SessionId session = 0;
     uint16_t tag = 0;  // the session's handle: free, and below its tags_max
@@ -90,6 +107,8 @@ struct Claim {
     std::string_view meta = {};  // for who inspects, at most kMetaMax bytes
     // Accepts an offer: a part of the slot with this number + 1, now or not at all. 0 = of any.
     uint32_t offer = 0;
+    // Not null: the first member that takes it has it, and `pool` says nothing.
+    const Route* route = nullptr;
 
     [[nodiscard]] TimeNs deadline_at(TimeNs now_ns) const {
         if (deadline_ns != shm::kNever) return std::min(deadline_ns, shm::kNever - 1);

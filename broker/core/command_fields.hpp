@@ -150,6 +150,21 @@ void each_field(Of<Claim>, const auto& visit) {
     visit("max", &Claim::most);
     visit("offer", &Claim::offer);
     visit("meta", &Claim::meta, Bytes{});
+    visit("route", &Claim::route);
+}
+
+void each_field(Of<Route>, const auto& visit) {
+    visit("members", &Route::members);
+    visit("group_cap", &Route::group_cap);
+    visit("version", &Route::version);
+    visit("cool_down_ns", &Route::cool_down_ns);
+}
+
+void each_field(Of<RouteMember>, const auto& visit) {
+    visit("pool", &RouteMember::pool);
+    visit("priority", &RouteMember::priority);
+    visit("cap", &RouteMember::cap);
+    visit("idle_seen", &RouteMember::idle_seen);
 }
 
 void each_field(Of<ClaimTerms>, const auto& visit) {

@@ -120,6 +120,17 @@ uint32_t Look::entry_position(const Core& core, uint32_t row) {
 EntryReason Look::entry_reason(const Core& core, uint32_t row) {
     return core.parts_->Dispatch::reason(row);
 }
+uint32_t Look::pool_of_claim(const Core& core, SessionId session, uint16_t tag) {
+    const Core::Parts& parts = *core.parts_;
+    const std::vector<uint32_t>& own = parts.tags[session];
+    const uint32_t holder = tag < own.size() ? own[tag] : kTagFree;
+    if (holder == kTagFree || (holder & kTagLease) != 0) return kNoRow;
+    if ((holder & kTagFresh) != 0) return parts.fresh[holder & ~kTagFresh].pool;
+    return parts.state.claims[holder].pool;
+}
+Ranking Look::ranking(const Core& core, const Route& route) {
+    return core.parts_->ranking(route);
+}
 uint32_t Look::supervisor_limit(const Core& core, PoolId pool) {
     return core.parts_->supervisor_limit(pool);
 }

@@ -14,6 +14,7 @@
 #include "broker/core/dispatch/entry_reason.hpp"
 #include "broker/core/match/offers.hpp"
 #include "broker/core/rules/ended_leases.hpp"
+#include "broker/core/rules/router.hpp"
 
 namespace dibs::core {
 
@@ -72,6 +73,10 @@ class Look {
     [[nodiscard]] static uint32_t entry_position(const Core& core, uint32_t row);
     [[nodiscard]] static EntryReason entry_reason(const Core& core, uint32_t row);
     [[nodiscard]] static uint32_t supervisor_limit(const Core& core, PoolId pool);  // 0: none
+    // Of the claim with that tag, which waits or came in this turn; kNoRow: there is none.
+    [[nodiscard]] static uint32_t pool_of_claim(const Core& core, SessionId session, uint16_t tag);
+    // How a claim with that route would be tried, if it came now.
+    [[nodiscard]] static Ranking ranking(const Core& core, const Route& route);
     // What its claim brought for who inspects.
     [[nodiscard]] static std::string meta_of_claim(const Core& core, uint32_t claim);
     [[nodiscard]] static std::string meta_of_lease(const Core& core, uint32_t lease);

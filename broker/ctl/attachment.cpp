@@ -123,9 +123,13 @@ Failure no_account(const std::string& name, const std::vector<std::string>& know
 
 PoolOperand parse_pool_operand(const std::string& text, uint32_t most) {
     PoolOperand operand;
-    const size_t colon = text.rfind(':');
+    const size_t cluster = text.find("::");
+    const size_t begin = cluster == std::string::npos ? 0 : cluster + 2;
+    const size_t colon = text.find(':', begin);
     operand.name = text.substr(0, colon);
-    if (!shm::is_pool_name(operand.name.data(), operand.name.size())) {
+    const bool of_cluster = begin != 0 && shm::is_pool_name(text.data(), cluster);
+    if (!shm::is_pool_name(operand.name.data() + begin, operand.name.size() - begin) ||
+        of_cluster != (begin != 0)) {
         throw Failure(kExitUsage, quoted(text) + ": " + shm::kPoolNameRule);
     }
     if (colon == std::string::npos) return operand;
@@ -153,6 +157,7 @@ int exit_code_of(int code) {
         case DIBS_EHANDSHAKE:
             return kExitUnreachable;
         case DIBS_EPOOL:
+        case DIBS_EELSEWHERE:
         case DIBS_ENOTFOUND:
             return kExitNotFound;
         case DIBS_ENOTALLOWED:

@@ -21,17 +21,17 @@ constexpr std::string_view kKinds[] = {
     "lock",    "unlock",      "start",       "kill",      "forget"};
 // From the lowest on.
 constexpr std::string_view kReasons[] = {
-    "offer_expired",  "vector",       "unavailable", "adopted",      "ended",      "unkillable",
-    "state_lost",     "revoked",      "not_allowed", "malformed",    "done",       "expired_lease",
-    "worker_lost",    "holder_gone",  "tables_full", "name_in_use",  "no_room",    "refused",
-    "state",          "not_holder",   "stale",       "not_found",    "payload",    "limit",
-    "duplicate",      "draining",     "cold",        "busy",         "arena_full", "backlog_full",
-    "too_many_units", "unknown_pool", "ok",          "already_ended"};
+    "elsewhere",     "offer_expired",  "vector",       "unavailable", "adopted",      "ended",
+    "unkillable",    "state_lost",     "revoked",      "not_allowed", "malformed",    "done",
+    "expired_lease", "worker_lost",    "holder_gone",  "tables_full", "name_in_use",  "no_room",
+    "refused",       "state",          "not_holder",   "stale",       "not_found",    "payload",
+    "limit",         "duplicate",      "draining",     "cold",        "busy",         "arena_full",
+    "backlog_full",  "too_many_units", "unknown_pool", "ok",          "already_ended"};
 constexpr std::string_view kOutcomes[] = {
     "none", "granted", "expired", "cancelled", "rejected", "broker_lost"};
 constexpr std::string_view kSlotStates[] = {
     "free", "idle", "reserved", "leased", "recovering", "unknown", "shared", "ordered"};
-constexpr int kFirstReason = static_cast<int>(shm::Reason::kOfferExpired);
+constexpr int kFirstReason = static_cast<int>(shm::Reason::kElsewhere);
 
 std::string_view word(std::span<const std::string_view> words, int64_t at) {
     return at >= 0 && at < static_cast<int64_t>(words.size()) ? words[static_cast<size_t>(at)]

@@ -21,16 +21,21 @@ void add(uint32_t& rows, uint64_t more) {
     rows = static_cast<uint32_t>(std::min(rows + more, uint64_t{shm::kNoRow}));
 }
 
+// Routed, too; or null.
+const journal::Claim* claim_of(const journal::Line& line) {
+    return line.route() != nullptr ? line.route()->claim() : line.claim();
+}
+
 // Sets and account names that the line may bring.
 void count_labels(core::Limits& needed, const journal::Line& line) {
-    const bool claims = line.claim() != nullptr || line.update_claim() != nullptr;
+    const bool claims = claim_of(line) != nullptr || line.update_claim() != nullptr;
     const bool workers = line.announce() != nullptr || line.report() != nullptr;
     uint32_t sets = claims ? 2 : workers ? 1 : 0;
     if (line.pull() != nullptr) sets = line.pull()->workers()->size();
     needed.label_sets = std::min(needed.label_sets + sets, kLabelSetsMax);
     add(needed.arena_blocks, sets * kLabelSetBlocks);
     if (claims || line.session() != nullptr) add(needed.accounts, 1);
-    if (line.claim() != nullptr) add(needed.arena_blocks, 1);  // its cost, if it preempts
+    if (claim_of(line) != nullptr) add(needed.arena_blocks, 1);  // its cost, if it preempts
 }
 
 void count(core::Limits& needed, const journal::Line& line, size_t size) {
@@ -46,11 +51,11 @@ void count(core::Limits& needed, const journal::Line& line, size_t size) {
     if (line.pull() != nullptr) add(needed.slots, line.pull()->workers()->size());
     if (line.account() != nullptr) add(needed.accounts, 1);
     count_labels(needed, line);
-    if (line.claim() != nullptr) {
+    if (const journal::Claim* claim = claim_of(line); claim != nullptr) {
         add(needed.claims, 1);
         add(needed.leases, 1);
-        if (line.claim()->min() != nullptr) add(needed.slots, 1);  // its part
-        add(needed.arena_blocks, line.claim()->payload_size().value_or(0) / kArenaBlockBytes);
+        if (claim->min() != nullptr) add(needed.slots, 1);  // its part
+        add(needed.arena_blocks, claim->payload_size().value_or(0) / kArenaBlockBytes);
     }
     add(needed.arena_blocks, size / kArenaBlockBytes + 1);
     if (line.pool() != nullptr && line.pool()->slot_attributes() != nullptr) {

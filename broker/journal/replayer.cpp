@@ -93,6 +93,8 @@ void Replayer::apply(const journal::Line& line) {
     if (line.session_dies() != nullptr) session_dies(*line.session_dies());
     if (line.holder_dies() != nullptr) holder_dies(*line.holder_dies());
     if (line.claim() != nullptr) apply(*line.claim());
+    if (line.place() != nullptr) apply(*line.place());
+    if (line.route() != nullptr) apply(*line.route());
     if (line.cancel() != nullptr) apply(*line.cancel());
     if (line.release() != nullptr) apply(*line.release(), "release");
     if (line.fail() != nullptr) apply(*line.fail(), "fail");
@@ -281,6 +283,11 @@ core::SessionId Replayer::speaker(const flatbuffers::String* named, const std::s
 // --- claims and leases
 
 void Replayer::apply(const journal::Claim& claim) {
+    if (claim.pool() == nullptr) throw JournalError("the claim has no \"pool\"");
+    claim_from(claim, {.pool = pool_row(claim.pool())});
+}
+
+void Replayer::claim_from(const journal::Claim& claim, const Routed& routed) {
     if (claim.payload_size() && (claim.payload() != nullptr || claim.payload_bytes() != nullptr)) {
         throw JournalError("the bytes are given twice");
     }
@@ -301,7 +308,7 @@ void Replayer::apply(const journal::Claim& claim) {
         .session = map_.live_session(claim.session()->str()).row,
         .tag = named.tag,
         .units = claim.units(),
-        .pool = pool_row(claim.pool()),
+        .pool = routed.pool,
         .user_data = named.number,
         .timeout_ns = claim.timeout_ns().value_or(shm::kNever),
         .deadline_ns = claim.deadline_ns().value_or(shm::kNever),
@@ -312,7 +319,7 @@ void Replayer::apply(const journal::Claim& claim) {
             static_cast<shm::WhenBusy>(claim.when_busy().value_or(journal::WhenBusy::wait)),
         .payload = claim.payload_size() ? std::span<const uint8_t>(zeroes)
                                         : bytes_of(claim.payload(), claim.payload_bytes()),
-        .refusal = reason_of(claim.refusal()),
+        .refusal = claim.refusal() ? reason_of(claim.refusal()) : routed.refusal,
         .terms = &terms,
         .priority = claim.priority(),
         .by_word = claim.by_word(),
@@ -320,6 +327,7 @@ void Replayer::apply(const journal::Claim& claim) {
         .most = most,
         .meta = claim.meta() == nullptr ? std::string_view() : claim.meta()->string_view(),
         .offer = claim.offer() ? *claim.offer() + 1 : 0,
+        .route = routed.route,
     });
 }
 

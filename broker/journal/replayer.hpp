@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -52,6 +53,8 @@ class Replayer {
     [[nodiscard]] uint64_t recorded_turns() const { return recorded_turns_; }
     [[nodiscard]] const core::Core& core() const { return *core_; }
     [[nodiscard]] const NameMap& name_map() const { return map_; }
+    // The row that the scenario compares with its expectation.
+    [[nodiscard]] std::string ranking_text(const journal::RankingRow& asked) const;
 
   private:
     [[nodiscard]] std::span<std::byte> state() { return state_.bytes(); }
@@ -74,6 +77,14 @@ class Replayer {
     void session_dies(const journal::SessionName& session);
     void holder_dies(const journal::SessionName& session);
     void apply(const journal::Claim& claim);
+    struct Routed {
+        core::PoolId pool = {};
+        const core::Route* route = nullptr;
+        shm::Reason refusal = shm::Reason::kOk;
+        std::vector<core::RouteMember> members = {};  // of the route
+        core::Route of_place = {};
+    };
+    void claim_from(const journal::Claim& claim, const Routed& routed);
     void apply(const journal::ClaimName& cancel);
     void apply(const journal::Release& release, std::string_view word);
     void apply(const journal::Keepalive& keepalive);
@@ -95,6 +106,13 @@ class Replayer {
     void apply(const journal::UpdateClaim& update);
     void apply(const journal::Provide& provide);
     void apply(const journal::Provisioned& provisioned);
+
+    // replayer_routes.cpp
+    void apply(const journal::Place& place);
+    void apply(const journal::Route& route);
+    [[nodiscard]] std::unique_ptr<Routed> routed(const flatbuffers::String& target,
+                                                 const flatbuffers::String* cluster,
+                                                 uint8_t version) const;
 
     // replayer_dispatch.cpp
     [[nodiscard]] bool is_dispatched(core::PoolId pool) const;
@@ -135,6 +153,12 @@ class Replayer {
     size_t collected_ = 0;  // decisions of this turn that have been taken over
     uint32_t sessions_ = 0;
     std::vector<std::string> decisions_;
+    struct Place {
+        std::vector<std::string> pools;
+        std::vector<core::RouteMember> members;  // by these names
+        core::Route route;
+    };
+    std::map<std::string, Place> places_;  // by name
 
     // --- of a recording
     bool recording_ = false;

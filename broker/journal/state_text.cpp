@@ -44,9 +44,8 @@ void write_slot_name(JsonText& json,
 
 void write_chain(JsonText& json, const Core& core, const NameTables& names, uint32_t first) {
     json.open_list("slots");
-    for (uint32_t row = first; row != shm::kNoRow; row = core.slot(row).holder_next) {
+    for (uint32_t row = first; row != shm::kNoRow; row = core.slot(row).holder_next)
         write_slot_name(json, {}, core.slot(row), names);
-    }
     json.close_list();
 }
 
@@ -82,6 +81,8 @@ std::string pool_line(const Core& core, const NameTables& names, uint32_t row) {
     json.number("hits", pool.hit_total);
     json.number("skipped", pool.skipped_total);
     json.number("unqualified", pool.unqualified_total);
+    const uint64_t until_ns = pool.saturated_until_ns;
+    if (until_ns > core.now()) json.number("saturated_until_ns", until_ns);
     json.number("kills", pool.kills_total);
     json.number("kills_failed", pool.kills_failed_total);
     write_elastic(json, core, row);

@@ -65,6 +65,9 @@ class BoardSegment {
         return mapping_.at<shm::BoardHistogram>(plan_.histograms);
     }
     [[nodiscard]] shm::BoardSet* sets() const { return mapping_.at<shm::BoardSet>(plan_.sets); }
+    [[nodiscard]] shm::BoardCluster* cluster() const {
+        return mapping_.at<shm::BoardCluster>(plan_.cluster);
+    }
     [[nodiscard]] shm::BoardAccount* accounts() const {
         return mapping_.at<shm::BoardAccount>(plan_.accounts);
     }

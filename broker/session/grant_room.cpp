@@ -31,8 +31,9 @@ void write_grant(const core::Core& core,
                  std::span<const core::DecidedSlot> slots,
                  bool counted) {
     std::byte* base = session.payload + size_t{room.first} * shm::kLineSize;
+    const auto pool = static_cast<uint16_t>(core.slot(slots.front().row).pool);
     *reinterpret_cast<shm::GrantHead*>(base) = {
-        static_cast<uint32_t>(slots.size()), room.stride, room.answer_place, 0};
+        static_cast<uint16_t>(slots.size()), pool, room.stride, room.answer_place, 0};
     for (uint32_t i = 0; i < slots.size(); ++i) {
         const shm::SlotRow& taken = core.slot(slots[i].row);
         // Of a part the attributes are its slot's, and what it has of each resource.

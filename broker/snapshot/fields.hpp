@@ -57,7 +57,7 @@ void each_field_of_pool(Row& row, Told& told, const Visit& visit) {
     visit(row.grace_ns, told.grace_ns);
     visit(row.kills_total, told.kills_total);
     visit(row.kills_failed_total, told.kills_failed_total);
-    visit(row.gone_ns, told.gone_ns);
+    visit(row.saturated_until_ns, told.saturated_until_ns);
     visit.text(row.name_size, row.name, told.name);
     visit.text(row.required_label_size, row.required_label, told.required_label);
     visit(row.promote_threshold, told.promote_threshold);

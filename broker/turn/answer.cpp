@@ -5,9 +5,11 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include "broker/session/grant_room.hpp"
+#include "broker/takeover/second_thread.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/operation.hpp"
 
@@ -18,6 +20,9 @@ using core::DecisionKind;
 using core::row_of;
 using shm::Completion;
 using shm::CompletionKind;
+
+// Fewer sessions are woken sooner than a thread starts.
+constexpr size_t kSessionsForTwo = 32;
 
 Answers::Answers(core::Core& core,
                  Sessions& sessions,
@@ -312,7 +317,7 @@ void Answers::claim_end(const Decision& decision) {
     entry.outcome = decision.outcome;
     entry.reason = decision.reason;
     entry.user_data = decision.user_data;
-    entry.units = decision.units;
+    entry.units = static_cast<uint16_t>(decision.pool);
     entry.tag = decision.tag;
     entry.id = decision.id;
     if (decision.reason == shm::Reason::kUnavailable) {
@@ -446,6 +451,24 @@ void Answers::farewell(Session& session) {
                                       std::memory_order_release);
     shm::wake_client(*session.down);
     (void)send(session.event_socket.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+// A dead broker's staged answers; all clients are woken. Each store is idempotent: nothing has been
+// told to these sessions since.
+void Answers::repeat() {
+    if (core_.stores_owed()) store_staged();
+    const std::vector<Session*>& all = sessions_.all();
+    in_two(all.size() >= kSessionsForTwo, [&](unsigned half) {
+        for (size_t at = half; at < all.size(); at += 2) {
+            Session* session = all[at];
+            assert(session->up.head() == session->consumed);  // no session is settled yet
+            shm::commit_submissions(*session->down, session->consumed);
+            session->events_changed = true;  // the words may have been stored and not counted
+            publish(*session);
+            shm::wake_client(*session->down);
+            (void)send(session->event_socket.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        }
+    });
 }
 
 }  // namespace dibs

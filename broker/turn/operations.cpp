@@ -28,7 +28,7 @@ uint8_t flags_of(Op op) {
     switch (op) {
         case Op::kClaim:
             return OpFlag::kQuiet | OpFlag::kReject | OpFlag::kCold | OpFlag::kWait |
-                   OpFlag::kByWord;
+                   OpFlag::kByWord | OpFlag::kOfSet;
         case Op::kAnnounce:
             return OpFlag::kQuiet | OpFlag::kThenReady | OpFlag::kOn;
         case Op::kRefuse:
@@ -190,7 +190,7 @@ bool Operations::is_plain_claim(const shm::Submission& entry) {
     uint64_t second_half = 0;
     std::memcpy(&second_half, entry.key + sizeof(first_half), sizeof(second_half));
     return entry.op == Op::kClaim && (entry.flags & ~flags_of(Op::kClaim)) == 0 &&
-           (entry.flags & OpFlag::kByWord) == 0 && single_choice(entry.flags) &&
+           (entry.flags & (OpFlag::kByWord | OpFlag::kOfSet)) == 0 && single_choice(entry.flags) &&
            valid_duration(entry.id) && entry.fence <= kLongest && entry.payload_size == 0 &&
            (first_half | second_half) == 0;
 }
@@ -243,9 +243,9 @@ bool Operations::take_grant_room(Session& session,
     return true;
 }
 
-void Operations::claim(Session& session,
-                       const shm::Submission& entry,
-                       std::span<const uint8_t> payload) {
+core::Claim Operations::command_of(const Session& session,
+                                   const shm::Submission& entry,
+                                   std::span<const uint8_t> payload) {
     core::Claim command;
     command.session = session.row;
     command.tag = entry.tag;
@@ -261,33 +261,51 @@ void Operations::claim(Session& session,
     command.when_busy_given =
         (entry.flags & (OpFlag::kReject | OpFlag::kCold | OpFlag::kWait)) != 0;
     command.payload = payload;
-    command.refusal = claim_refusal(session, entry, payload);
+    return command;
+}
+
+// What its payload says. Its labels and its account are in claims_.
+void Operations::bring(core::Claim* command) const {
+    if (command->payload.empty() || command->refusal != Reason::kOk) return;
+    command->priority = claims_.priority();
+    command->least = claims_.least();
+    command->most = claims_.most();
+    command->offer = claims_.offer();
+    command->meta = claims_.meta();
+}
+
+// In a pool of that row, or in the largest of several.
+void Operations::give_room(Session& session, uint32_t pool, core::Claim* command) {
     GrantRoom room;
-    if (command.refusal == Reason::kOk &&
-        !take_grant_room(session, entry.tag, {entry.pool, entry.units}, &room)) {
-        const uint32_t lines = grant_lines(core_.pool(entry.pool), entry.units).lines;
+    if (command->refusal == Reason::kOk &&
+        !take_grant_room(session, command->tag, {pool, command->units}, &room)) {
+        const uint32_t lines = grant_lines(core_.pool(pool), command->units).lines;
         const auto bytes = static_cast<uint32_t>(lines * shm::kLineSize);
-        command.refusal = ruled(Reason::kNoRoom, {shm::RuleKey::kDownPayload, bytes});
+        command->refusal = ruled(Reason::kNoRoom, {shm::RuleKey::kDownPayload, bytes});
         words_.recall_of(session);  // their rooms are free for its next try
     }
-    command.room = room.first;
-    command.room_lines = room.lines;
+    command->room = room.first;
+    command->room_lines = room.lines;
+}
+
+void Operations::claim(Session& session,
+                       const shm::Submission& entry,
+                       std::span<const uint8_t> payload) {
+    if ((entry.flags & OpFlag::kOfSet) != 0) [[unlikely]]
+        return claim_of_set(session, entry, payload);
+    core::Claim command = command_of(session, entry, payload);
+    command.refusal = claim_refusal(session, entry, payload);
+    give_room(session, entry.pool, &command);
     if (command.refusal == Reason::kOk) {  // else either may be any number
         session.claimed_pool = entry.pool;
         session.claimed_tag = entry.tag;
     }
     if (command.refusal == Reason::kOk) words_.make_room(entry.pool, entry.units);
     pledges_.claim(session, command);
-    const bool brought = !payload.empty() && command.refusal == Reason::kOk;
-    if (brought) {
-        command.priority = claims_.priority();
-        command.least = claims_.least();
-        command.most = claims_.most();
-        command.offer = claims_.offer();
-        command.meta = claims_.meta();
-    }
+    bring(&command);
     core::ClaimTerms terms;
     if (entry.pool < core_.pools() && core_.pool(entry.pool).order == shm::PoolOrder::kAccount) {
+        const bool brought = !payload.empty() && command.refusal == Reason::kOk;
         if (brought) terms = claims_.terms();
         if (!brought || !claims_.says_preempt()) {
             const PoolPreempt preempt =

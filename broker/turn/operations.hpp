@@ -24,6 +24,8 @@
 
 namespace dibs {
 
+class PoolSets;
+
 // The answer to an operation that never reaches the core.
 struct OwnResult {
     Session* session;
@@ -104,6 +106,8 @@ class Operations {
     // What happens to a claim of the pool when a better one wants its slot, if the claim does not
     // say.
     void set_preempt(uint32_t pool, const PoolPreempt& preempt);
+    // Without them no claim of a set is taken.
+    void serve_sets(const PoolSets& sets) { sets_ = &sets; }
 
     // --- what a claim would meet (broker/turn/prepared_grant.hpp)
     struct GrantSize {
@@ -125,6 +129,19 @@ class Operations {
     static constexpr size_t kOwnResultsMax = 64;
 
     void claim(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
+    [[nodiscard]] static core::Claim command_of(const Session& session,
+                                                const shm::Submission& entry,
+                                                std::span<const uint8_t> payload);
+    void bring(core::Claim* command) const;
+    void give_room(Session& session, uint32_t pool, core::Claim* command);
+    // routed_claims.cpp
+    void claim_of_set(Session& session,
+                      const shm::Submission& entry,
+                      std::span<const uint8_t> payload);
+    [[nodiscard]] shm::Reason members_of_claim(const Session& session,
+                                               const shm::Submission& entry,
+                                               std::span<const uint8_t> payload,
+                                               const core::Route& set);
     [[nodiscard]] shm::Reason claim_refusal(const Session& session,
                                             const shm::Submission& entry,
                                             std::span<const uint8_t> payload);
@@ -174,7 +191,9 @@ class Operations {
     LeaseWords& words_;
     AnnouncementReader announcements_;
     ClaimReader claims_;
-    std::vector<PoolPreempt> preempts_;  // by pool row, as far as they are configured
+    const PoolSets* sets_ = nullptr;
+    std::vector<core::RouteMember> members_;  // of the claim that is made a command of
+    std::vector<PoolPreempt> preempts_;       // by pool row, as far as they are configured
     std::vector<OwnResult> own_results_;
     std::vector<uint32_t> silenced_;
     std::vector<Ruled> ruled_;

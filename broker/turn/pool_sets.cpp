@@ -6,7 +6,9 @@
 #include <cassert>
 #include <cstring>
 
+#include "broker/core/look.hpp"
 #include "broker/text/log.hpp"
+#include "shm/operation.hpp"
 
 namespace dibs {
 
@@ -33,6 +35,13 @@ void write_if_changed(shm::BoardSet& row, shm::SetPicture picture) {
     picture.sequence = before.sequence;
     const bool same = std::memcmp(&before, &picture, sizeof(picture)) == 0;
     if (!same || (before.sequence & 1) != 0) shm::board_write(row, picture);
+}
+
+void write_cluster(shm::BoardCluster& row, const std::string& name) {
+    shm::ClusterPicture picture;
+    picture.name_size = static_cast<uint8_t>(std::min(name.size(), shm::kClusterNameMax));
+    std::memcpy(picture.name, name.data(), picture.name_size);
+    shm::board_write(row, picture);
 }
 
 }  // namespace
@@ -78,6 +87,10 @@ shm::BoardSet* PoolSets::row_of(const std::string& name, shm::SetPicture* pictur
 }
 
 void PoolSets::publish() {
+    if (cluster_ != published_cluster_) write_cluster(*board_.cluster(), cluster_);
+    published_cluster_ = cluster_;
+    for (Routed& routed : routed_)
+        routed = {};
     // What is no set any more first: its row may be the next one's.
     for (shm::BoardSet* row = board_.sets(); row != board_.sets() + shm::kSetsMax; ++row) {
         shm::SetPicture gone = written(*row);
@@ -97,8 +110,27 @@ void PoolSets::publish() {
         }
         picture.name_size = static_cast<uint8_t>(std::min<size_t>(set.name.size(), shm::kNameMax));
         std::memcpy(picture.name, set.name.data(), picture.name_size);
+        picture.rank = set.rank;
         write_if_changed(*row, picture);
+        if (set.rank != shm::SetRank::kLoad) continue;
+        const auto place = static_cast<uint32_t>(row - board_.sets());
+        routed_[place].set = shm::set_of_claim(place, picture.use);
+        routed_[place].route = route_of(set, &routed_[place].members);
     }
+}
+
+core::Route PoolSets::route_of(const SetSettings& set,
+                               std::vector<core::RouteMember>* members) const {
+    *members = set.members;
+    for (size_t at = 0; at < members->size(); ++at)
+        members->at(at).pool = core_.find_pool(set.pools[at]);
+    std::erase_if(*members, [](const core::RouteMember& member) { return member.pool.is_none(); });
+    return {.members = *members, .group_cap = set.group_cap, .cool_down_ns = set.cool_down_ns};
+}
+
+const core::Route* PoolSets::route_of_claim(uint16_t set) const {
+    const Routed& routed = routed_[set % shm::kSetsMax];
+    return routed.set == set && !routed.members.empty() ? &routed.route : nullptr;
 }
 
 std::string PoolSets::left_out(uint32_t pool) const {
@@ -119,6 +151,20 @@ std::vector<uint32_t> PoolSets::answering(std::string_view name) const {
     return pools;
 }
 
+// As a claim would be tried now, and which of them are saturated.
+void PoolSets::rank(const SetSettings& set, admin::SetT* row) const {
+    std::vector<core::RouteMember> members;
+    const core::Route route = route_of(set, &members);
+    const core::Ranking ranking = core::Look::ranking(core_, route);
+    for (const uint32_t pool : ranking.ranked())
+        row->ranked.emplace_back(core_.pool(pool).name, core_.pool(pool).name_size);
+    for (const core::RouteMember& member : members) {
+        const shm::PoolRow& pool = core_.pool(member.pool);
+        if (pool.saturated_until_ns <= core_.now()) continue;
+        row->saturated.emplace_back(pool.name, pool.name_size);
+    }
+}
+
 std::vector<std::unique_ptr<admin::SetT>> PoolSets::rows() const {
     std::vector<std::unique_ptr<admin::SetT>> rows;
     for (const SetSettings& set : sets_) {
@@ -127,6 +173,8 @@ std::vector<std::unique_ptr<admin::SetT>> PoolSets::rows() const {
         row->pools = set.pools;
         for (const std::string& name : set.pools)
             row->left_out.push_back(left_out(core_.find_pool(name)));
+        row->rank = set.rank == shm::SetRank::kLoad ? "load" : "order";
+        if (set.rank == shm::SetRank::kLoad) rank(set, row.get());
         rows.push_back(std::move(row));
     }
     return rows;

@@ -128,6 +128,7 @@ bool Turn::take_configuration() {
         transient_.asked_for(row);
     }
     if (!file_accounts_.step()) return false;
+    sets_.set_cluster(taken_->cluster);
     for (const std::string& why : sets_.set(std::move(taken_->sets)))
         refused_.push_back(why);
     taken_.reset();

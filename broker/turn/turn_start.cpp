@@ -49,6 +49,8 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
         finish_unheard();
     } while (core_.work_left());
     transient_.find();
+    operations_.serve_sets(sets_);
+    sets_.set_cluster(config.cluster);
     publisher_.publish_all();
     sets_.publish();
     clock_stop_.begin(now_);  // until the entries of that time have been read

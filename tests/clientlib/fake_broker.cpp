@@ -151,7 +151,7 @@ uint32_t FakeSession::write_room(const std::vector<std::pair<std::string, std::s
     constexpr uint32_t kAttributesMax = 64;
     constexpr uint32_t kAnswerMax = 32;
     shm::GrantHead head = {};
-    head.units = static_cast<uint32_t>(units.size());
+    head.units = static_cast<uint16_t>(units.size());
     head.answer_place = sizeof(shm::GrantSlot) + kAttributesMax;
     head.stride = head.answer_place + 2 * kAnswerMax;
     const uint32_t offset = room_next;

@@ -70,7 +70,8 @@ Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) co
 // accepted one carries what it brought, and is stamped with its time unless it brought one: that
 // orders nothing. S0.9: it waits, and is looked at after those that came before it, when the turn
 // ends.
-void NaiveCore::apply(const core::Claim& command) {
+void NaiveCore::apply(const core::Claim& given) {
+    const core::Claim command = given.route == nullptr ? given : placed(given);
     const uint64_t number = ++m_.claims_seen;  // "a rejected claim has its number too"
     Pool* pool = pool_lives(command.pool) ? &m_.pools[command.pool] : nullptr;
     uint64_t first_claim = 0;

@@ -61,6 +61,12 @@ struct Terms {
     bool priority_given = false;
 };
 
+// Of a claim that may be served from several pools, by their labels.
+struct RouteSpec {
+    std::vector<std::pair<uint32_t, core::RouteMember>> members;  // none: it is not routed
+    core::Route route;
+};
+
 struct AccountSpec {
     std::vector<int64_t> rate;
     std::vector<int64_t> balance;
@@ -158,6 +164,7 @@ struct Step {
     std::vector<core::Amount> least;
     std::vector<core::Amount> most;
     std::string meta;                        // claim
+    RouteSpec route;                         // claim
     uint64_t if_idle_for_ns = shm::kNever;   // drain
     uint32_t payload_size = 0;               // claim
     uint16_t tag = 0;                        // cancel, adopt

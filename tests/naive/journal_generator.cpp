@@ -201,6 +201,7 @@ void Writer::claim() {
     const bool parks = step.pool != kNoLabel && core_->parks(player_->pool_row(step.pool));
     if (parks && dice_.percent(60)) make_plain(step);
     if (step.pool != kNoLabel && dice_.percent(80)) want_part(step);
+    if (!character_.dispatched && dice_.percent(6)) route(step);
     label_of_number_.push_back(static_cast<uint32_t>(journal_.steps.size()));
     put(step);
 }

@@ -37,6 +37,22 @@ void Writer::drain() {
     put(step);
 }
 
+// It may be served from several pools, or from some twice.
+void Writer::route(Step& step) {
+    const uint64_t members = dice_.between(1, 5);
+    for (uint64_t at = 0; at < members; ++at) {
+        core::RouteMember member;
+        member.priority = dice_.one_of({0, 0, 0, 0, 1, -1});
+        member.cap = dice_.one_of<uint32_t>({shm::kNoRow, shm::kNoRow, 0, 1, 2, 4, 20});
+        member.idle_seen = dice_.one_of<uint32_t>({0, 0, 0, 0, 1, 3});
+        step.route.members.emplace_back(dice_.percent(98) ? any_pool(false) : kNoLabel, member);
+    }
+    step.route.route.group_cap =
+        dice_.one_of<uint32_t>({shm::kNoRow, shm::kNoRow, shm::kNoRow, 1, 4, 10, 30});
+    step.route.route.version = dice_.one_of<uint8_t>({1, 2, 3, 3});
+    step.route.route.cool_down_ns = dice_.one_of<uint64_t>({0, 3, 10, 40, shm::kNever});
+}
+
 void Writer::change_pool() {
     Step step;
     step.kind = StepKind::kChangePool;

@@ -41,6 +41,7 @@ class Writer {
     void died_of_a_kill();
     void tree_died();
     void claim();
+    void route(Step& step);  // journal_of_pools.cpp
     void change_priority();
     int32_t any_priority();
     void cancel();

@@ -199,7 +199,7 @@ bool Lockstep::decide_real(Death death) {
         hits_are_lost_ = hits_are_lost_ || death != Death::kNone;
         coverage_->cuts += 1;
         if (!is_cut || death != Death::kNone) turns_more_.push_back(is_cut || passes_again);
-        real_->begin_turn(real_->now());
+        real_->begin_turn(naive_.model().now);
         real_player_->turn_opened();
     }
     return false;
@@ -297,7 +297,7 @@ bool Lockstep::compare(size_t step) {
         }
         if (gone) continue;
         if (row != pool) return disagree(step, who + "has row " + std::to_string(row));
-        PoolCounters counters = counters_of(real_->pool(row));
+        PoolCounters counters = counters_of(real_->pool(row), real_->now());
         counters.wanted = real_->wanted(pool);
         const PoolCounters expected = naive_.counters(pool);
         if (hits_are_lost_) counters.totals.hits = expected.totals.hits;

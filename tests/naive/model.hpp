@@ -278,6 +278,7 @@ struct Pool {
     bool drain_told = false;
     int64_t demand_published = -1;
     TimeNs last_dispatch_ns = 0;
+    TimeNs saturated_until_ns = 0;
     Totals totals;
     Elastic elastic;
 };
@@ -299,6 +300,7 @@ struct PoolCounters {
     uint64_t parked = 0;  // of the leased
     uint64_t wanted = 0;
     uint64_t last_dispatch_ns = 0;
+    uint64_t saturated_until_ns = 0;  // or not
     int64_t demand_published = -1;
     Totals totals;
     bool operator==(const PoolCounters&) const = default;

@@ -150,6 +150,8 @@ class NaiveCore {
 
     // claims
     shm::Reason refusal_of(const core::Claim& claim, uint64_t* first_claim) const;
+    std::vector<uint32_t> routed(const core::Route& route) const;  // router.cpp
+    core::Claim placed(const core::Claim& claim);
     uint64_t claim_with_key(uint32_t uid, const core::Key& key) const;
     uint64_t lease_rows_free() const;
     uint64_t claim_rows_used() const;

@@ -6,7 +6,7 @@
 
 namespace dibs::naive {
 
-PoolCounters counters_of(const shm::PoolRow& pool) {
+PoolCounters counters_of(const shm::PoolRow& pool, core::TimeNs now) {
     PoolCounters counters;
     counters.idle = pool.idle;
     counters.waiting = pool.waiting;
@@ -21,6 +21,7 @@ PoolCounters counters_of(const shm::PoolRow& pool) {
     counters.slots = pool.slots;
     counters.parked = pool.parked;
     counters.last_dispatch_ns = pool.last_dispatch_ns;
+    if (pool.saturated_until_ns > now) counters.saturated_until_ns = pool.saturated_until_ns;
     counters.demand_published = pool.demand_published;
     counters.totals.accepted = pool.accepted_total;
     counters.totals.requeued = pool.requeued_total;
@@ -64,6 +65,7 @@ std::string difference(const PoolCounters& real, const PoolCounters& naive) {
             {"parked", c.parked},
             {"wanted", c.wanted},
             {"last_dispatch_ns", c.last_dispatch_ns},
+            {"saturated_until_ns", c.saturated_until_ns},
             {"demand_published", static_cast<uint64_t>(c.demand_published)},
             {"accepted", c.totals.accepted},
             {"requeued", c.totals.requeued},

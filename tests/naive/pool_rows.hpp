@@ -11,7 +11,7 @@
 
 namespace dibs::naive {
 
-PoolCounters counters_of(const shm::PoolRow& pool);
+PoolCounters counters_of(const shm::PoolRow& pool, core::TimeNs now);
 
 // Claims of leases that may be parked, in the order in which they would be recalled.
 std::vector<uint64_t> parkable_of(const core::Core& core, uint32_t pool);

@@ -339,6 +339,7 @@ PoolCounters NaiveCore::counters(uint32_t row) const {
     }
     counters.unconfirmed = unconfirmed_of(row);
     counters.last_dispatch_ns = pool.last_dispatch_ns;
+    if (pool.saturated_until_ns > m_.now) counters.saturated_until_ns = pool.saturated_until_ns;
     counters.demand_published = pool.demand_published;
     counters.totals = pool.totals;
     return counters;

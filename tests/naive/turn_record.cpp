@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "broker/core/look.hpp"
+
 namespace dibs::naive {
 
 void TurnRecord::open(Player<core::Core>& player) {
@@ -24,6 +26,14 @@ void TurnRecord::play(const Step& step, const core::Core& core, Player<core::Cor
     if (step.kind == StepKind::kChangePool) {
         const bool lives = living_pool(core, player.pool_row(step.pool)) == step.pool;
         heard.pool = lives ? step.pool : kNoLabel;
+    }
+    if (!step.route.members.empty() && is_played) {  // the pool that has it
+        const auto session = player.sessions().find(step.session);
+        const uint32_t has_it =
+            session == player.sessions().end()
+                ? shm::kNoRow
+                : core::Look::pool_of_claim(core, session->second, step.claim.tag);
+        heard.pool = living_pool(core, has_it);
     }
     if (step.kind == StepKind::kOpen && !player.session_is_open(step.label)) return;
     if (is_played) turn_.heard.push_back(heard);

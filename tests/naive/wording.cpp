@@ -108,6 +108,8 @@ const char* name_of(Reason reason) {
             return "vector";
         case Reason::kOfferExpired:
             return "offer-expired";
+        case Reason::kElsewhere:
+            return "elsewhere";
         case Reason::kTooManyUnits:
             return "too-many-units";
         case Reason::kBacklogFull:
@@ -247,6 +249,14 @@ void say_claim(Line& line, const Step& step) {
     line.add("priority", claim.priority, 1);
     if (claim.refusal != Reason::kOk) line.say(name_of(claim.refusal));
     line.say(words_of(step.terms));
+    const core::Route& route = step.route.route;
+    for (const auto& [label, member] : step.route.members) {
+        line.add("member", label, kNoLabel).add("rank", member.priority, 0);
+        line.add("cap", member.cap, kNoLabel).add("idle-seen", member.idle_seen, 0);
+    }
+    if (step.route.members.empty()) return;
+    line.add("version", int{route.version}, 3).add("group-cap", route.group_cap, kNoLabel);
+    line.add("cool-down", route.cool_down_ns, core::Route::kCoolDownNs);
 }
 
 void say_announce(Line& line, const Step& step) {

@@ -20,7 +20,9 @@ TEST(Board, LaysOneArrayAfterTheOther) {
     EXPECT_EQ(plan.names, 5440U + 256U);
     EXPECT_EQ(plan.histograms, 5696U + 512U);
     EXPECT_EQ(plan.sets, 6208U + 4U * 5120U);
-    EXPECT_EQ(plan.size, 26688U + 16U * 128U);
+    EXPECT_EQ(plan.cluster, 26688U + 16U * 128U);
+    EXPECT_EQ(plan.accounts, 28736U + 64U);
+    EXPECT_EQ(plan.size, 28800U);
 }
 
 TEST(Board, ReadsWhatWasWritten) {

@@ -69,6 +69,44 @@ def commands_of(place, file):
     return [command for line in told if "given" in line for command in line["given"].items()]
 
 
+ROUTED = """
+[[pool]]
+name = "a"
+kind = "counted"
+slots = 1
+backlog_max = 1
+[[pool]]
+name = "b"
+kind = "counted"
+slots = 1
+backlog_max = 1
+[[set]]
+name = "any"
+pools = ["a", "b"]
+rank = "load"
+caps = { b = 3 }
+"""
+
+
+@case("record: claims of a set that is ranked by load bring its members, and go to the same pools again")
+def routed(place):
+    place.start(ROUTED)
+    child, file = begin(place)
+    holders = [hold(place, "any") for _ in range(2)]
+    expect_equal([said["pool"] for _, said in holders], ["a", "b"])
+    for _ in range(2):
+        place.begin("claim", "any")
+    wait_until(place, ("ls", "claims", "-o", "jsonl"), lambda claims: len(claims) == 2)
+    expect(place.run("exec", "any", "--", "true")[0] != 0, "both backlogs are full")
+    holders[1][0].send_signal(signal.SIGTERM)
+    wait_until(place, ("ls", "claims", "-o", "jsonl"), lambda claims: [row["pool"] for row in claims] == ["a"])
+    turns, _, _ = end(child, file)
+    same(place, file, turns)
+    routes = [fields["route"] for word, fields in commands_of(place, file) if word == "claim" and "route" in fields]
+    expect_equal(len(routes), 5)
+    expect_equal(routes[0]["members"], [{"pool": 0}, {"pool": 1, "cap": 3}])
+
+
 @case("record: clients, workers, a worker that is killed, a configuration, administrators")
 def under_load(place):
     broker = place.start(POOLS + MONEY)

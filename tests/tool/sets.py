@@ -79,9 +79,10 @@ def lists(place):
     expect_equal([row["id"] for row in rows(place, "slots", "--pool", "any")], ["b/0", "a/0"])
     expect_equal([row["number"] for row in rows(place, "leases", "--pool", "any")], [said["number"]])
     expect_equal(rows(place, "claims", "--pool", "any"), [])
-    expect_equal(rows(place, "sets"), [{"set": "any", "pools": ["b", "a"], "left_out": []}])
+    ordered = {"set": "any", "pools": ["b", "a"], "rank": "order", "ranked": [], "saturated": []}
+    expect_equal(rows(place, "sets"), [{**ordered, "left_out": []}])
     expect_equal(place.run("drain", "a")[0], 0)
-    expect_equal(rows(place, "sets"), [{"set": "any", "pools": ["b", "a"], "left_out": ["a drains"]}])
+    expect_equal(rows(place, "sets"), [{**ordered, "left_out": ["a drains"]}])
     for kind in ("pools", "slots", "leases", "claims"):
         expect_equal(place.run("ls", kind, "--pool", "any"),
                      (4, "", 'dibs ls: pool "a" of set "any" drains: list the other pools one by one\n'))
@@ -161,6 +162,97 @@ def created(place):
     expect(code != 0 and 'the broker has a pool "made"' in err, err)
     expect_equal([row["set"] for row in rows(place, "sets")], ["any", "more"])
     expect_equal(broker.poll(), None)
+
+
+LOADED = """
+cluster = "east"
+[[pool]]
+name = "a"
+kind = "counted"
+slots = 1
+backlog_max = 1
+attributes = [{ device = "0" }]
+[[pool]]
+name = "b"
+kind = "counted"
+slots = 2
+backlog_max = 1
+[[set]]
+name = "any"
+pools = ["a", "b"]
+rank = "load"
+cool_down = "1h"
+"""
+
+
+def of_set(place):
+    row = rows(place, "sets")[0]
+    return row["rank"], row["ranked"], row["saturated"], row["left_out"]
+
+
+@case("S0.38: by load a claim goes to the pool with most idle slots, and stays where it waits")
+def loaded(place):
+    place.start(LOADED)
+    expect_equal(of_set(place), ("load", ["b", "a"], [], []))
+    script = ("sh", "-c", "echo $DIBS_POOL $DIBS_SLOT")
+    expect_equal(place.run("exec", "any", "--", *script), (0, "b 0\n", ""))
+    holders = [hold(place, "any") for _ in range(3)]
+    expect_equal([said["pool"] for _, said in holders], ["b", "a", "b"])
+    expect_equal(holders[1][1]["attributes"], ["device=0"])
+    code, _, err = place.run("exec", "any", "--now", "--", "true")
+    expect_equal(code, 75)
+    expect('pool "a": no slot is idle' in err, err)
+    # All are at their most: the one without claims that wait, then the name.
+    first = place.begin("exec", "any", "--", *script)
+    wait_until(place, ("ls", "claims", "--pool", "a", "-o", "jsonl"), lambda claims: len(claims) == 1)
+    second = place.begin("exec", "any", "--", *script)
+    wait_until(place, ("ls", "claims", "--pool", "b", "-o", "jsonl"), lambda claims: len(claims) == 1)
+    # The backlogs hold one claim each: the first one's refusal is told.
+    code, _, err = place.run("exec", "any", "--", "true")
+    expect(code != 0 and 'pool "any": pool "a": too many claims wait already' in err, err)
+    expect_equal(of_set(place), ("load", ["a", "b"], ["a", "b"], []))
+    holders[1][0].send_signal(signal.SIGTERM)
+    expect_equal(first.communicate(), ("a 0\n", ""))
+    holders[0][0].send_signal(signal.SIGTERM)
+    expect_equal(second.communicate()[0].split()[0], "b")
+    # An idle slot makes up for that they were full.
+    wait_until(place, ("ls", "pools", "--pool", "any", "-o", "jsonl"), lambda pools: pools[0]["leased"] == pools[0]["parked"])
+    expect_equal(place.run("exec", "any", "--", "sh", "-c", "echo $DIBS_POOL")[0], 0)
+    expect_equal(place.run("drain", "b")[0], 0)
+    expect_equal(of_set(place), ("load", ["a"], ["a", "b"], ["b drains"]))
+    expect_equal(place.run("exec", "any", "--", *script), (0, "a 0\n", ""))
+    expect_equal(place.run("drain", "a")[0], 0)
+    expect_equal(place.run("exec", "any", "--", "true"),
+                 (75, "", 'dibs exec: did not get a slot of pool "any": '
+                          "it is a set, and none of its pools takes claims: a drains, b drains\n"))
+
+
+@case("S0.35: of the own cluster a pool, of another one elsewhere")
+def clusters(place):
+    place.start(LOADED)
+    script = ("sh", "-c", "echo $DIBS_POOL")
+    expect_equal(place.run("exec", "east::a", "--", *script), (0, "a\n", ""))
+    code, _, err = place.run("exec", "west::a", "--", "true")
+    expect(code != 0 and "another cluster" in err, err)
+    expect(place.run("exec", "east::any", "--", "true")[0] != 0, "a set is no pool of its cluster")
+
+
+@case("what a set says of its rank is checked, with its line")
+def mistakes(place):
+    def wrong(more, config=CONFIG):
+        (place.folder / "dibsd.toml").write_text(config + more)
+        code, _, err = place.run("config", "check", str(place.folder / "dibsd.toml"))
+        expect_equal(code != 0, True)
+        return err
+    line = len(CONFIG.splitlines()) + 1
+    for more, what in (('rank = "lod"', 'rank: "lod" is none of "order", "load"'),
+                       ('caps = { a = 1 }', 'caps: only with rank = "load"'),
+                       ('rank = "load"\ncaps = { c = 1 }', 'caps: "c" is no member of the set'),
+                       ('rank = "load"\npriorities = { a = "x" }', "priorities: must be a whole number"),
+                       ('cluster = 1', 'unknown key "cluster" in a set')):
+        err = wrong(more + "\n")
+        at = line + more.count("\n")
+        expect(what in err and f":{at}" in err, f"{what}: {err}")
 
 
 if __name__ == "__main__":

@@ -99,6 +99,8 @@ void Claims::apply(const Claim& command) {
     shm::CountersRow& counters = edit().counters(1);
     const uint64_t number = counters.arrival_next;
     put(counters.arrival_next, number + 1);
+    if (command.route != nullptr) [[unlikely]]
+        return apply_routed(command, number);
     uint64_t other = 0;
     if (const Reason reason = claim_refusal(command, &other); reason != Reason::kOk) {
         return reject_unaccepted(command, number, reason, other);
@@ -111,6 +113,41 @@ void Claims::apply(const Claim& command) {
     put(pool.accepted_total, pool.accepted_total + 1);
     if (early_grants().may_stay_fresh(command)) return early_grants().stay_fresh(command, number);
     accept(command, number, terms);
+}
+
+// S0.36. Where no member takes it, the first one's reason is told.
+[[gnu::noinline]] void Claims::apply_routed(const Claim& command, uint64_t number) {
+    const Route& route = *command.route;
+    Claim claim = command;
+    claim.route = nullptr;
+    claim.pool = {};
+    Reason first = command.refusal == Reason::kOk ? Reason::kNotFound : command.refusal;
+    uint64_t first_other = 0;
+    PoolId first_pool = {};
+    const Ranking found = ranking(route);
+    for (const uint32_t pool : found.ranked()) {
+        claim.pool = pool;
+        uint64_t other = 0;
+        TermRows terms;
+        Reason reason = claim_refusal(claim, &other);
+        if (reason == Reason::kOk) reason = matcher().claim_comes(claim, &terms);
+        if (reason == Reason::kOk) {
+            shm::PoolRow& row = edit().row(state.pools[pool], kPoolStates);
+            put(row.accepted_total, row.accepted_total + 1);
+            const bool fresh = early_grants().may_stay_fresh(claim);
+            return fresh ? early_grants().stay_fresh(claim, number) : accept(claim, number, terms);
+        }
+        if (reason == Reason::kBacklogFull) {
+            shm::PoolRow& full = edit().row(state.pools[pool], 1U << 6U);
+            put(full.saturated_until_ns, sum_or_never(turn().now_ns, route.cool_down_ns));
+        }
+        if (!first_pool.is_none()) continue;
+        first = reason;
+        first_other = other;
+        first_pool = pool;
+    }
+    claim.pool = first_pool;
+    reject_unaccepted(claim, number, first, first_other);
 }
 
 // An accepted claim gets its row and waits for the pass.

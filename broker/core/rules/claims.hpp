@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "broker/core/module.hpp"
+#include "broker/core/rules/router.hpp"
 #include "broker/core/store/row_index.hpp"
 
 namespace dibs::core {
@@ -41,8 +42,15 @@ struct Claims : Module<Claims> {
     void add_key(uint32_t session, const uint8_t* key, uint32_t holder);
     void remove_key(uint32_t session, const uint8_t* key, uint32_t holder);
 
+    // routes.cpp
+    [[nodiscard]] Ranking ranking(const Route& route) const;
+
   private:
+    // routes.cpp
+    [[nodiscard]] Candidate candidate(const RouteMember& member) const;
+
     // claims.cpp
+    void apply_routed(const Claim& command, uint64_t number);
     void reject_unaccepted(const Claim& command, uint64_t number, Reason reason, uint64_t other);
     [[nodiscard]] uint32_t place_in_backlog(const shm::ClaimRow& claim) const;
     void name_holder(Decision* decision, uint32_t pool) const;

@@ -23,7 +23,7 @@ bool Pools::no_session_knows(uint32_t row) const {
     for (uint32_t session = 0; session < state.sessions.size(); ++session) {
         const shm::SessionRow& other = state.sessions[session];
         if (other.state != shm::SessionState::kFree &&
-            other.opened_ns <= state.pools[row].gone_ns) {
+            other.opened_ns <= state.pools[row].saturated_until_ns) {
             return false;
         }
     }
@@ -56,7 +56,7 @@ void Pools::clear_pool(uint32_t row, bool keep_fences) {
     blank.ready_head = kNoRow;
     blank.ready_tail = kNoRow;
     blank.demand_published = -1;
-    blank.gone_ns = turn().now_ns;
+    blank.saturated_until_ns = turn().now_ns;
     blank.fence_next = state.counters->fence_base;
     if (keep_fences) {
         blank.fence_next = pool.fence_next;

@@ -262,15 +262,25 @@ Sheet type_sheet(const std::vector<std::unique_ptr<admin::TypeT>>& types) {
 }
 
 Sheet set_sheet(const std::vector<std::unique_ptr<admin::SetT>>& sets) {
-    Sheet sheet{"dibs.sets/1", {{"set", "SET"}, {"pools", "POOLS"}, {"left_out", "LEFT OUT"}}};
+    Sheet sheet{"dibs.sets/1",
+                {{"set", "SET"},
+                 {"pools", "POOLS"},
+                 {"rank", "RANK"},
+                 {"ranked", ""},
+                 {"saturated", "SATURATED"},
+                 {"left_out", "LEFT OUT"}}};
     for (const auto& row : sets) {
         std::vector<std::string> left_out;
         for (size_t at = 0; at < std::min(row->pools.size(), row->left_out.size()); ++at) {
             const std::string& why = row->left_out[at];
             if (!why.empty()) left_out.push_back(row->pools[at] + " " + why);
         }
-        sheet.rows.push_back(
-            {Cell::of(row->name), Cell::of(row->pools), Cell::of(std::move(left_out))});
+        sheet.rows.push_back({Cell::of(row->name),
+                              Cell::of(row->pools),
+                              Cell::of(row->rank),
+                              Cell::of(row->ranked),
+                              Cell::of(row->saturated),
+                              Cell::of(std::move(left_out))});
     }
     return sheet;
 }

@@ -216,11 +216,11 @@ Failure not_granted(const Awaited& awaited,
     Options options = asked;
     if ((pool & DIBS_POOL_SET) != 0) {  // what follows is of the member that has said so
         if (end.code == DIBS_EPOOL) return {kExitNotFound, start + "none of its pools is there"};
-        pool = end.pool;
-        options.pool.name = attachment.describe(pool).name;
         if (end.code == DIBS_EDRAINING) {
             return {options.conflict_exit.value_or(kExitNoneFree), start + set_drains(asked)};
         }
+        pool = end.pool;
+        options.pool.name = attachment.describe(pool).name;
         if (end.outcome == DIBS_REJECTED) start += "pool \"" + options.pool.name + "\": ";
     }
     const std::string none =

@@ -162,6 +162,7 @@ enum {
     DIBS_EUNAVAILABLE = -30,   // no slot of the pool has as much of a resource, whoever holds what
     DIBS_EVECTOR = -31,        // not a part of a slot of this pool: see dibs_claim_options.least
     DIBS_EOFFEREXPIRED = -32,  // the slot has not so much any more: see dibs_claim_options.offer
+    DIBS_EELSEWHERE = -33,     // a pool of another cluster: see dibs_pool
 
     // said by the library
     DIBS_EARGUMENT = -101,    // a null pointer, or a value that no other code names
@@ -267,13 +268,17 @@ DIBS_API int dibs_end_code(dibs_session* session);
 
 // The number of a pool, which stays the same, and no other pool's, as long as this session lives.
 // A name has 1 to 63 letters, digits, ".", "_" and "-", a letter first. DIBS_ENAME, DIBS_EPOOL,
-// DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.
+// DIBS_EELSEWHERE, DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.
 //
 // The name may be that of a pool set ([[set]] of the configuration): several pools under one name.
-// Its number has the bit DIBS_POOL_SET and says nothing else to its reader. It is for dibs_claim;
-// every other function that takes a pool, and DIBS_OP_CLAIM of dibs_submit, answers DIBS_EPOOL: a
-// set has no slots, counters or limits of its own, its pools have. It stays the set's while the
-// configuration has the set, whatever its members are.
+// Its number has the bit DIBS_POOL_SET and says nothing else to its reader. It is for dibs_claim,
+// and where the broker ranks its pools (`rank = "load"`) for DIBS_OP_CLAIM of dibs_submit, too;
+// every other function that takes a pool answers DIBS_EPOOL: a set has no slots, counters or limits
+// of its own, its pools have. It stays the set's while the configuration has the set, whatever its
+// members are. The end of a claim of a set says which pool it was in.
+//
+// `cluster::pool` names a pool of a cluster: with the broker's own name (`cluster` of the
+// configuration) that pool, with another one DIBS_EELSEWHERE.
 DIBS_API int dibs_pool(dibs_session* session, const char* name, uint32_t* pool);
 
 typedef struct dibs_pool_limits {

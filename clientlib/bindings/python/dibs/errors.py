@@ -226,6 +226,11 @@ class OfferExpired(Error):
     code = -32
 
 
+class Elsewhere(Error):
+    """A pool of another cluster."""
+    code = -33
+
+
 # ---- Said by the library.
 
 class BadArgument(Error, ValueError):
