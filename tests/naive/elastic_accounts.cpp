@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -72,72 +74,94 @@ bool NaiveCore::may_be_served(const Claim& claim,
     return true;
 }
 
+// "Where the service has ended, and somebody waits, none is drained."
 void NaiveCore::provision(const Pass& pass) {
     adapt_limit(pass.pool);
-    if (!is_draining(pass.pool)) provision_accounts(pass);
+    std::set<uint64_t> kept = pass.held;
+    const bool drains = !pass.service_is_over || counters(pass.pool).waiting == 0;
+    if (!is_draining(pass.pool)) {
+        AccountLook look;
+        do {
+            look = {};
+            order_one(pass, look);
+            kept.insert(look.kept.begin(), look.kept.end());
+            if (look.is_over_quota && drains) stop_for_others(pass, kept);
+            if (!look.is_over_quota && !look.has_ordered) {
+                const uint64_t before = workers(pass.pool);
+                create_spare(pass.pool, look.needed);
+                look.has_ordered = workers(pass.pool) != before;
+            }
+            if (look.has_ordered) kept = pass.held;
+        } while (look.has_ordered);
+    }
     adapt_limit(pass.pool);
-    stop_idle(pass.pool, pass.held);
+    if (drains) stop_idle(pass.pool, kept);
     tell_provisioners(pass.pool);
 }
 
-void NaiveCore::provision_accounts(const Pass& pass) {
+// What the claims lack; for the first of them that lacks one a worker is ordered. "What is ordered
+// may serve a claim before it, so all are looked at again."
+void NaiveCore::order_one(const Pass& pass, AccountLook& look) {
     const uint32_t pool = pass.pool;
-    std::map<Labels, uint64_t> on_their_way;
+    std::vector<uint64_t> free;
+    for (const uint64_t id : ready_of(pool))
+        if (!pass.held.contains(id)) free.push_back(id);
+    std::map<uint32_t, uint64_t> on_their_way;
     for (const auto& [id, slot] : m_.slots) {
         const bool comes = slot.pool == pool && is_unallocated(slot) && slot.is != SlotIs::kIdle;
-        if (comes && slot.promised_to == 0) ++on_their_way[slot.labels];
+        if (comes && slot.promised_to == 0) on_their_way[slot.number] = id;
     }
-    std::map<std::string, std::vector<Labels>> coming_to;
+    for (const auto& [number, id] : on_their_way)
+        free.push_back(id);
+    std::map<std::string, std::vector<Labels>> counted_for;
     const uint64_t limit = m_.pools.at(pool).elastic.limit;
-    uint64_t needed = 0;
     for (const std::vector<uint64_t>& crowd : alike(pass)) {
         const Claim& claim = m_.claims.at(crowd.front());
-        std::vector<Labels>& coming = coming_to[claim.account];
+        std::vector<Labels>& others = counted_for[claim.account];
         const Account* account = configured(claim.account);
         auto claims = static_cast<int64_t>(crowd.size());
         if (account != nullptr && account->free_tasks_disabled)
             claims = std::min(claims, std::max<int64_t>(fanout_left(claim), 0) / claim.units);
         int64_t wanted = claims * claim.units;
-        for (const uint64_t id : held_for(pass, crowd)) {
-            const Labels& labels = m_.slots.at(id).labels;
-            if (wanted <= 0 || !may_be_served(claim, labels, coming)) continue;
-            coming.push_back(labels);
+        const auto takes = [&](uint64_t id) {
+            const Slot& slot = m_.slots.at(id);
+            if (wanted <= 0 || !may_be_served(claim, slot.labels, others)) return false;
+            others.push_back(slot.labels);
+            if (slot.is == SlotIs::kIdle) look.kept.insert(id);
             --wanted;
-            ++needed;
-        }
-        for (auto& [labels, number] : on_their_way) {
-            for (; wanted > 0 && number > 0 && may_be_served(claim, labels, coming); --wanted) {
-                coming.push_back(labels);
-                --number;
-                ++needed;
-            }
-        }
-        for (; wanted > 0 && running_units(pool) + needed < limit; --wanted) {
-            uint32_t type = shm::kNoRow;
-            uint64_t least = 0;
-            for (const uint32_t place : types_by_cost(pool)) {
-                const Type& known = m_.types.at(place);
-                if (known.is_going || !has_all(known.labels, claim.base)) continue;
-                if (least == 0) least = known.cost;
-                const uint64_t factor = m_.pools.at(pool).config.price_factor_permille;
-                const bool is_dear = factor != 0 && known.cost * 1000 > least * factor;
-                const bool fits =
-                    !is_dear && can_be_made(place) && may_be_served(claim, known.labels, coming);
-                if (fits && type == shm::kNoRow) type = place;
-            }
-            if (type == shm::kNoRow) break;
-            if (at_quota(pool)) return stop_for_others(pass);
-            if (!create(pool, type)) break;
-            coming.push_back(m_.types.at(type).labels);
-            ++needed;
-        }
+            ++look.needed;
+            return true;
+        };
+        for (const uint64_t id : held_for(pass, crowd))
+            takes(id);
+        std::erase_if(free, takes);
+        if (wanted <= 0 || running_units(pool) + look.needed >= limit) continue;
+        const uint32_t type = cheapest_for(claim, others);
+        if (type == shm::kNoRow) continue;
+        look.is_over_quota = at_quota(pool);
+        if (!look.is_over_quota) look.has_ordered = create(pool, type);
+        if (look.is_over_quota || look.has_ordered) return;
     }
-    create_spare(pool, needed);
+}
+
+// "With price_factor_permille it is the cheapest type with their base labels that sets the price."
+uint32_t NaiveCore::cheapest_for(const Claim& claim, const std::vector<Labels>& others) const {
+    const uint64_t factor = m_.pools.at(claim.pool).config.price_factor_permille;
+    uint64_t least = 0;
+    for (const uint32_t place : types_by_cost(claim.pool)) {
+        const Type& known = m_.types.at(place);
+        if (known.is_going || !has_all(known.labels, claim.base)) continue;
+        if (least == 0) least = known.cost;
+        const bool is_dear = factor != 0 && known.cost * 1000 > least * factor;
+        if (!is_dear && can_be_made(place) && may_be_served(claim, known.labels, others))
+            return place;
+    }
+    return shm::kNoRow;
 }
 
 // S1.16: "of each type the worker that is idle longest, not while one of the type is going, nor one
-// that a claim holds back."
-void NaiveCore::stop_for_others(const Pass& pass) {
+// that a claim counts on."
+void NaiveCore::stop_for_others(const Pass& pass, const std::set<uint64_t>& kept) {
     for (const uint32_t place : types_by_cost(pass.pool)) {
         const bool one_goes = std::any_of(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
             const Slot& slot = entry.second;
@@ -147,7 +171,7 @@ void NaiveCore::stop_for_others(const Pass& pass) {
         for (const uint64_t id : ready_of(pass.pool)) {
             Slot& slot = m_.slots.at(id);
             if (slot.type != place || slot.order != OrderState::kAnnounced) continue;
-            if (!pass.held.contains(id)) drain_slot(slot, true);
+            if (!kept.contains(id)) drain_slot(slot, true);
             break;
         }
     }

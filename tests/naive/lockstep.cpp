@@ -160,6 +160,8 @@ void Lockstep::open_turn(TimeNs now) {
     naive_.begin_turn(now);
     naive_player_.turn_opened();
     naive_player_.forget_lines();
+    naive_player_
+        .listen();  // what the opening decides is told before what a command answers at once
     record_.open(*real_player_);
     if (has_restarts_) at_turn_begin_.emplace(*real_player_);
 }

@@ -294,9 +294,17 @@ class NaiveCore {
     [[nodiscard]] bool may_be_served(const Claim& claim,
                                      const Labels& labels,
                                      const std::vector<Labels>& coming) const;
+    struct AccountLook {
+        bool is_over_quota = false;
+        bool has_ordered = false;
+        uint64_t needed = 0;      // slots that claims count on
+        std::set<uint64_t> kept;  // the idle ones of these
+    };
     void provision(const Pass& pass);
-    void provision_accounts(const Pass& pass);
-    void stop_for_others(const Pass& pass);
+    void order_one(const Pass& pass, AccountLook& look);
+    [[nodiscard]] uint32_t cheapest_for(const Claim& claim,
+                                        const std::vector<Labels>& others) const;
+    void stop_for_others(const Pass& pass, const std::set<uint64_t>& kept);
     void move_lease(Lease& lease, uint8_t to);
     void spill_to_free(Pass& pass, uint8_t at);
 

@@ -200,7 +200,6 @@ Reason NaiveCore::announce_refusal(const core::Announce& announce,
     if (announce.attributes.size() > pool.attributes_max) return Reason::kPayload;
     const Reason wrong = announced_vector_refusal(announce, existing);
     if (wrong != Reason::kOk) return wrong;
-    if (by_account(announce.pool) && !labels_are_sound(announce.labels)) return Reason::kPayload;
     const bool has_row = existing != nullptr || is_of_order;
     if (!is_of_order && !announce.type.empty() &&
         type_named(announce.pool, announce.type) == shm::kNoRow) {
@@ -208,6 +207,8 @@ Reason NaiveCore::announce_refusal(const core::Announce& announce,
     }
     if (!has_row && slot_rows_used() >= limits_.slots) return Reason::kTablesFull;
     if (blocks_for(announce.attributes.size()) > arena_free()) return Reason::kArenaFull;
+    // "Checked last."
+    if (by_account(announce.pool) && !labels_are_sound(announce.labels)) return Reason::kPayload;
     return Reason::kOk;
 }
 

@@ -73,9 +73,10 @@ struct AccountBook : AccountRows, ReportedWorkers {
     bool is_passing = false;
     bool has_refunded = false;  // in the pass: a claim that was looked at before may be served now
     bool is_held_back = false;  // every idle slot, by a claim that found too few
-    bool looks = true;          // in this turn
-    uint64_t looked_ns = 0;     // the last turn that could do without
-    bool lacks_room = false;    // a claim could preempt, had the arena room for what it takes over
+    bool service_has_ended = false;  // of the last pass, and somebody waits behind it
+    bool looks = true;               // in this turn
+    uint64_t looked_ns = 0;          // the last turn that could do without
+    bool lacks_room = false;  // a claim could preempt, had the arena room for what it takes over
 
     AccountPass pass;
     // Crowds by the class at which they waited when they were added. A crowd that has been served,

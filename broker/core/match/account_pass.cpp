@@ -36,6 +36,7 @@ bool Crowds::pass_by_account(uint32_t pool) {
     if (!matcher().end_impatient_of(pool)) return false;
     assert(book()->come_back.empty());
     const bool in_vain = pass.kept_in_vain || pass.fanout_freed;
+    book()->service_has_ended = pass.stopped && state.pools[pool].waiting != 0;
     const bool again = pass.requeued || (in_vain && state.pools[pool].waiting != 0);
     pass = {};
     if (again) {

@@ -2,8 +2,8 @@
 // stop.
 //
 // Nothing is locked there: class and arrival alone say who is served. A claim that waits behind the
-// pass lacks slots: those beyond what the pass has held back for it are workers that are on their
-// way, or new ones of a type whose labels it can use. Claims that are alike (a crowd) are looked at
+// pass lacks slots: those beyond what is idle for it are workers that are on their way, or new ones
+// of a type whose labels it can use. Claims that are alike (a crowd) are looked at
 // once.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -28,23 +28,31 @@ void Provisioning::find_crowds_in_need(uint32_t pool) {
     });
 }
 
-// Into coming_: the labels of workers that are on their way to be idle, each with their number.
-void Provisioning::find_coming(uint32_t pool) {
-    coming_.clear();
-    for (uint32_t row = underway_.head(pool); row != kNoRow; row = underway_.next(row)) {
-        if (book()->promised_to[row] != kNoRow) continue;
-        const uint32_t set = state.slots[row].label_set;
-        const auto known = std::find_if(
-            coming_.begin(), coming_.end(), [&](const auto& one) { return one.first == set; });
-        if (known == coming_.end()) {
-            coming_.emplace_back(set, 1);
-        } else {
-            ++known->second;
-        }
+// Into free_, in runs of equal labels: the idle slots that no claim holds back, as they became
+// idle; then those that are on their way to be idle, by number, so that what is ordered comes last.
+void Provisioning::find_free(uint32_t pool) {
+    free_.clear();
+    runs_.clear();
+    const auto add = [&](uint32_t slot, uint32_t set) {
+        if (runs_.empty() || runs_.back().set != set)
+            runs_.push_back({set, static_cast<uint32_t>(free_.size()), 0});
+        free_.push_back(slot);
+        runs_.back().end = static_cast<uint32_t>(free_.size());
+    };
+    for (uint32_t slot = state.pools[pool].ready_head; slot != kNoRow;
+         slot = state.slots[slot].ready_next) {
+        const Stall& stall = book()->stalls[book()->stall_of_slot[slot]];
+        if (!is_held_back(slot)) add(slot, stall.labels);
     }
-    std::sort(coming_.begin(), coming_.end(), [&](const auto& left, const auto& right) {
-        return book()->labels.text(left.first) < book()->labels.text(right.first);
+    std::vector<uint32_t>& coming = turn().scratch;
+    coming.clear();
+    for (uint32_t slot = underway_.head(pool); slot != kNoRow; slot = underway_.next(slot))
+        if (book()->promised_to[slot] == kNoRow) coming.push_back(slot);
+    std::sort(coming.begin(), coming.end(), [&](uint32_t left, uint32_t right) {
+        return state.slots[left].number < state.slots[right].number;
     });
+    for (const uint32_t slot : coming)
+        add(slot, state.slots[slot].label_set);
 }
 
 // Into held_: the idle slots that the pass has held back for the crowd's first claim.
@@ -64,18 +72,23 @@ void Provisioning::find_held(uint32_t crowd) {
 
 // Not for one that has ended with the pass.
 bool Provisioning::is_held_back(uint32_t slot) const {
-    if (!matcher().has_labels(state.slots[slot].pool)) return false;
     const Stall& stall = book()->stalls[book()->stall_of_slot[slot]];
     return stall.held_back && book()->crowds[stall.held_by].waiting != 0;
 }
 
-uint32_t Provisioning::count_held_back(uint32_t pool) const {
-    uint32_t held = 0;
-    if (!matcher().has_labels(pool)) return held;
+// An idle slot that a claim counts on.
+bool Provisioning::is_spoken_for(uint32_t slot) const {
+    if (!matcher().has_labels(state.slots[slot].pool)) return false;
+    return is_held_back(slot) || std::binary_search(kept_.begin(), kept_.end(), slot);
+}
+
+uint32_t Provisioning::count_spoken_for(uint32_t pool) const {
+    uint32_t kept = 0;
+    if (!matcher().has_labels(pool)) return kept;
     for (uint32_t slot = state.pools[pool].ready_head; slot != kNoRow;
          slot = state.slots[slot].ready_next)
-        held += is_held_back(slot) ? 1 : 0;
-    return held;
+        kept += is_spoken_for(slot) ? 1 : 0;
+    return kept;
 }
 
 bool Provisioning::serves(const Crowd& crowd, uint32_t set) const {
@@ -132,25 +145,33 @@ uint64_t Provisioning::wanted_by(const Crowd& crowd) const {
     return uint64_t{claims} * crowd.units;
 }
 
-// What is held back for an account, or on its way to it, counts for its label limits while the pool
-// is looked at.
+// What an account counts on is counted for its label limits while the pool is looked at. Whatever
+// is ordered may serve a claim before the one that lacked it, so all are looked at again behind it.
 bool Provisioning::make_for_accounts(uint32_t pool) {
     find_crowds_in_need(pool);
-    find_coming(pool);
-    counted_.clear();
-    uint64_t needed = 0;
-    bool over_quota = false;
-    const bool done = make_for_crowds(pool, &needed, &over_quota);
-    for (const auto& [account, set] : counted_)
-        crowds().count_label_set(account, pool, set, -1);
-    if (!done) return false;
-    return over_quota ? stop_for_others(pool) : keep_spare(pool, needed);
+    for (;;) {
+        find_free(pool);
+        kept_.clear();
+        counted_.clear();
+        uint64_t needed = 0;
+        const Made made = make_for_crowds(pool, &needed);
+        for (const auto& [account, set] : counted_)
+            crowds().count_label_set(account, pool, set, -1);
+        std::sort(kept_.begin(), kept_.end());
+        if (made == Made::kCut) return false;
+        if (made == Made::kOverQuota) return stop_for_others(pool);
+        if (made == Made::kForOthers) continue;
+        const uint32_t workers = whole_slots(state.pools[pool]);
+        if (!keep_spare(pool, needed)) return false;
+        if (whole_slots(state.pools[pool]) == workers) return true;
+    }
 }
 
-// `needed`: workers that are held back for claims, or on their way to them. False: the log is full.
-bool Provisioning::make_for_crowds(uint32_t pool, uint64_t* needed, bool* over_quota) {
+// `needed`: workers that are idle for claims, or on their way to them.
+Provisioning::Made Provisioning::make_for_crowds(uint32_t pool, uint64_t* needed) {
     const uint64_t limit = state.elastics[pool].limit;
     const uint64_t running = counts[pool].running;
+    lacking_.clear();
     for (const uint32_t place : crowds_in_need_) {
         const Crowd& crowd = book()->crowds[place];
         const bool limited = crowd.account != kNoRow && !book()->limits[crowd.account].empty();
@@ -167,33 +188,43 @@ bool Provisioning::make_for_crowds(uint32_t pool, uint64_t* needed, bool* over_q
             const uint32_t set = book()->stalls[book()->stall_of_slot[slot]].labels;
             if (wanted != 0 && serves(crowd, set)) take(set, 1);
         }
-        for (auto& [set, number] : coming_) {
-            while (wanted != 0 && number != 0 && serves(crowd, set)) {
-                const uint64_t some = limited ? 1 : std::min<uint64_t>(wanted, number);
-                number -= static_cast<uint32_t>(some);
-                take(set, some);
+        for (Run& run : runs_) {
+            while (wanted != 0 && run.next != run.end && serves(crowd, run.set)) {
+                const uint64_t some = limited ? 1 : std::min<uint64_t>(wanted, run.end - run.next);
+                for (uint64_t unit = 0; unit < some; ++unit) {
+                    const uint32_t slot = free_[run.next++];
+                    if (state.slots[slot].state == SlotState::kIdle) kept_.push_back(slot);
+                }
+                take(run.set, some);
             }
         }
         while (wanted != 0 && running + *needed < limit) {
-            if (turn().full()) return false;
+            if (turn().full()) return Made::kCut;
             const uint32_t type = cheapest_for(crowd);
             if (type == kNoRow) break;
-            *over_quota = at_quota(pool);
-            if (*over_quota) return true;
+            if (at_quota(pool)) return Made::kOverQuota;
             if (!create(pool, type)) break;
-            take(labels_of(type), 1);
+            const uint32_t set = labels_of(type);
+            const bool for_others =
+                std::any_of(lacking_.begin(), lacking_.end(), [&](uint32_t other) {
+                    return book()->labels.covers(set, book()->crowds[other].base);
+                });
+            if (for_others) return Made::kForOthers;
+            take(set, 1);
         }
+        if (wanted != 0) lacking_.push_back(place);
     }
-    return true;
+    return Made::kAll;
 }
 
 // S1.16: at quota, of each type the worker that is idle longest goes, to leave room for one that a
 // claim can use; not while one of the type is going, nor where a claim keeps it.
 bool Provisioning::stop_for_others(uint32_t pool) {
+    if (book()->service_has_ended) return true;
     for (const uint32_t type : types_of(pool)) {
         const uint32_t slot = idle_.head(type);
         if (slot == kNoRow || state.types[type].session == kNoRow || going_[type] != 0) continue;
-        if (is_held_back(slot)) continue;
+        if (is_spoken_for(slot)) continue;
         if (turn().full()) return false;
         pools().drain_slot(slot, true);
     }

@@ -103,6 +103,7 @@ void Provisioning::adapt_limit(uint32_t pool) {
 bool Provisioning::provision(uint32_t pool) {
     reordered = false;
     if (!is_elastic(pool)) return true;
+    kept_.clear();
     passed.add(pool);
     if (dispatch().is_dispatched(pool)) return dispatch().serve(pool);
     adapt_limit(pool);
@@ -279,7 +280,7 @@ uint32_t Provisioning::longest_idle(uint32_t pool) const {
     for (const uint32_t type : types_of(pool)) {
         if (state.types[type].session == kNoRow) continue;
         uint32_t slot = idle_.head(type);
-        while (slot != kNoRow && is_held_back(slot))
+        while (slot != kNoRow && is_spoken_for(slot))
             slot = idle_.next(slot);
         if (slot == kNoRow || !dispatch().has_left(pool, type)) continue;
         const bool longer =
@@ -291,6 +292,7 @@ uint32_t Provisioning::longest_idle(uint32_t pool) const {
 
 // When that one is to be stopped; kNever: not as things are.
 TimeNs Provisioning::stop_due(uint32_t row) const {
+    if (matcher().has_labels(row) && book()->service_has_ended) return kNever;
     const uint32_t slot = longest_idle(row);
     if (slot == kNoRow) return kNever;
     if (pools().draining_alone(row)) return 0;
@@ -298,9 +300,9 @@ TimeNs Provisioning::stop_due(uint32_t row) const {
     const shm::ElasticRow& elastic = state.elastics[row];
     // Those of the first claim that is not locked, too: of several units it may be one that lacks
     // workers at quota, and what was made for it would come and go. In order of account: those that
-    // are held back.
+    // claims count on.
     const uint32_t locked = counts[row].locked;
-    uint32_t next = count_held_back(row);
+    uint32_t next = count_spoken_for(row);
     const bool has_line = !matcher().has_labels(row) && !has_resources(pool);
     if (has_line && locked < matcher().priorities->ranked.size(row)) {
         next = state.claims[matcher().priorities->ranked.at(row, locked)].units;

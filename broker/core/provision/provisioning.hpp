@@ -188,23 +188,33 @@ struct Provisioning : Module<Provisioning> {
 
     // account_needs.cpp
     bool make_for_accounts(uint32_t pool);
-    bool make_for_crowds(uint32_t pool, uint64_t* needed, bool* over_quota);
+    enum class Made : uint8_t { kAll, kCut, kOverQuota, kForOthers };
+    Made make_for_crowds(uint32_t pool, uint64_t* needed);
     [[nodiscard]] uint64_t wanted_by(const Crowd& crowd) const;
     bool stop_for_others(uint32_t pool);
     void find_crowds_in_need(uint32_t pool);
-    void find_coming(uint32_t pool);
+    void find_free(uint32_t pool);
     void find_held(uint32_t crowd);
     [[nodiscard]] bool is_held_back(uint32_t slot) const;  // for a claim of several
-    [[nodiscard]] uint32_t count_held_back(uint32_t pool) const;
+    [[nodiscard]] bool is_spoken_for(uint32_t slot) const;
+    [[nodiscard]] uint32_t count_spoken_for(uint32_t pool) const;
     [[nodiscard]] bool serves(const Crowd& crowd, uint32_t set) const;
     [[nodiscard]] uint32_t cheapest_for(const Crowd& crowd) const;
     [[nodiscard]] bool can_make(uint32_t type) const;
 
-    std::vector<Need> needs_;                             // of gather()
-    std::vector<Marks> marks_;                            // by slot
-    std::vector<uint32_t> going_;                         // by type: drained workers of orders
-    std::vector<uint32_t> crowds_in_need_;                // of the pool that is looked at
-    std::vector<std::pair<uint32_t, uint32_t>> coming_;   // label set, workers under way
+    std::vector<Need> needs_;               // of gather()
+    std::vector<Marks> marks_;              // by slot
+    std::vector<uint32_t> going_;           // by type: drained workers of orders
+    std::vector<uint32_t> crowds_in_need_;  // of the pool that is looked at
+    struct Run {
+        uint32_t set = shm::kNoRow;
+        uint32_t next = 0;  // that is left
+        uint32_t end = 0;
+    };
+    std::vector<Run> runs_;                               // of free_, of equal labels
+    std::vector<uint32_t> free_;                          // slots, idle or under way
+    std::vector<uint32_t> kept_;                          // idle ones that claims count on
+    std::vector<uint32_t> lacking_;                       // crowds that have too few
     std::vector<std::pair<uint32_t, uint32_t>> counted_;  // account, label set
     std::vector<uint32_t> held_;                          // slots, in the order in which they idle
     Chains underway_;  // list: pool, row: slot with Mark::kUnderway
