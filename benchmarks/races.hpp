@@ -26,7 +26,6 @@ void race_core(const Stage& stage);     // the scheduler alone
 void race_parts(const Stage& stage);    // and with slots that have resources
 void race_elastic(const Stage& stage);  // and with provisioners; with a queue elsewhere
 void race_routes(const Stage& stage);   // and with several pools for one claim
-void race_elastic(const Stage& stage);  // and with provisioners
 void race_board(const Stage& stage);    // a pool's counters
 
 }  // namespace dibs::bench
