@@ -250,6 +250,7 @@ std::unique_ptr<admin::LeaseT> Desk::lease_row(const AdminJob& job, uint32_t row
     told->kept_ns = age(lease.kept_ns);
     told->meta = core::Look::meta_of_lease(core_, row);
     told->expired_ns = age(lease.expires_ns);
+    if (lease.first_slot == shm::kNoRow) return told;  // its workers have gone
     if (core_.slot(lease.first_slot).part_of == shm::kNoRow) return told;
     for (const core::Resource& resource : core_.resources(lease.pool, lease.first_slot)) {
         told->resources.push_back(resource.name);

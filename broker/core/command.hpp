@@ -63,6 +63,12 @@ struct ClaimTerms {
     TimeNs confirmed_ns = shm::kNever;  // event time
 };
 
+// So many slots of a pool.
+struct PoolUnits {
+    PoolId pool = {};
+    uint16_t units = 1;
+};
+
 struct Claim {
     SessionId session = 0;
     uint16_t tag = 0;  // the session's handle: free, and below its tags_max
@@ -90,6 +96,8 @@ struct Claim {
     std::string_view meta = {};  // for who inspects, at most kMetaMax bytes
     // Accepts an offer: a part of the slot with this number + 1, now or not at all. 0 = of any.
     uint32_t offer = 0;
+    // Further pools, seven at most: it is served in all at once, or waits in all. Empty: in one.
+    std::span<const PoolUnits> also = {};
 
     [[nodiscard]] TimeNs deadline_at(TimeNs now_ns) const {
         if (deadline_ns != shm::kNever) return std::min(deadline_ns, shm::kNever - 1);

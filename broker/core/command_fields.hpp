@@ -150,6 +150,12 @@ void each_field(Of<Claim>, const auto& visit) {
     visit("max", &Claim::most);
     visit("offer", &Claim::offer);
     visit("meta", &Claim::meta, Bytes{});
+    visit("also", &Claim::also);
+}
+
+void each_field(Of<PoolUnits>, const auto& visit) {
+    visit("pool", &PoolUnits::pool);
+    visit("units", &PoolUnits::units);
 }
 
 void each_field(Of<ClaimTerms>, const auto& visit) {

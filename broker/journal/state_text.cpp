@@ -7,6 +7,7 @@
 #include <charconv>
 #include <utility>
 
+#include "broker/core/match/several_pools.hpp"
 #include "broker/journal/journal_error.hpp"
 #include "broker/journal/json_text.hpp"
 
@@ -231,6 +232,12 @@ std::string claim_line(const Core& core, const NameTables& names, uint32_t row) 
         write_chain(json, core, names, claim.first_slot);
     }
     if (ranked) json.number("position", position);
+    const bool several = (claim.flags & shm::ClaimFlag::kSeveral) != 0;
+    if (several && claim.state == shm::ClaimState::kWaiting) {
+        const core::Explanation why = core.explain(row);
+        json.text("stopped_in", names.pool(why.pool));
+        json.number("holds_back", why.holds_back);
+    }
     if (by_account(core, claim.pool)) write_account_terms(json, core, row);
     json.close_object();
     json.close_object();
@@ -267,7 +274,7 @@ std::string lease_line(const Core& core, const NameTables& names, uint32_t row) 
     if ((lease.flags & shm::LeaseFlag::kByWord) != 0) json.truth("by_word", true);
     if (const std::string meta = core::Look::meta_of_lease(core, row); !meta.empty())
         json.text("meta", meta);
-    if (core.slot(lease.first_slot).part_of != shm::kNoRow) {
+    if (lease.first_slot != shm::kNoRow && core.slot(lease.first_slot).part_of != shm::kNoRow) {
         write_resources(json, "resources", core.resources(lease.pool, lease.first_slot));
     }
     if (by_account(core, lease.pool)) {
@@ -383,6 +390,13 @@ bool slot_is(const shm::SlotRow& slot, uint32_t pool, const std::string& name) {
     return whole && slot.part_of == shm::kNoRow && slot.pool == pool && slot.number == number;
 }
 
+// Of a claim over several pools: not the row in this pool, or where none is named not the first one.
+template <class Row>
+bool is_other(const Core& core, const Row& row, uint32_t at, const std::string& pool) {
+    if (!core::is_several(row)) return false;
+    return pool.empty() ? core::is_further(row, at) : row.pool != core.find_pool(pool);
+}
+
 }  // namespace
 
 std::vector<std::string> state_text(const Core& core, const NameMap& map) {
@@ -454,18 +468,26 @@ std::string slot_text(const Core& core,
     return none_text("slot", slot);
 }
 
-std::string claim_text(const Core& core, const NameMap& map, const std::string& claim) {
+std::string claim_text(const Core& core,
+                       const NameMap& map,
+                       const std::string& claim,
+                       const std::string& pool) {
     const uint64_t number = map.claim(claim).number;
     for (uint32_t row : claim_rows(core)) {
-        if (core.claim(row).arrival == number) return claim_line(core, map.names(), row);
+        if (core.claim(row).arrival != number || is_other(core, core.claim(row), row, pool)) continue;
+        return claim_line(core, map.names(), row);
     }
     return none_text("claim", claim);
 }
 
-std::string lease_text(const Core& core, const NameMap& map, const std::string& claim) {
+std::string lease_text(const Core& core,
+                       const NameMap& map,
+                       const std::string& claim,
+                       const std::string& pool) {
     const uint64_t number = map.claim(claim).number;
     for (uint32_t row : lease_rows(core)) {
-        if (core.lease(row).arrival == number) return lease_line(core, map.names(), row);
+        if (core.lease(row).arrival != number || is_other(core, core.lease(row), row, pool)) continue;
+        return lease_line(core, map.names(), row);
     }
     return none_text("lease", claim);
 }

@@ -157,6 +157,7 @@ struct Step {
     core::Claim claim;
     std::vector<core::Amount> least;
     std::vector<core::Amount> most;
+    std::vector<std::pair<uint32_t, uint16_t>> also;  // claim: further pools, units
     std::string meta;                        // claim
     uint64_t if_idle_for_ns = shm::kNever;   // drain
     uint32_t payload_size = 0;               // claim

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "broker/core/core.hpp"
@@ -241,6 +242,10 @@ void Player<CoreType>::claim(const Step& step) {
     claim.least = step.least;
     claim.most = step.most;
     claim.meta = step.meta;
+    std::vector<core::PoolUnits> also;
+    for (const auto& [pool, units] : step.also)
+        also.push_back({pool_row(pool), units});
+    claim.also = also;
     numbers_[step.label] = ++claims_played_;
     core_.apply(claim);
 }
@@ -301,6 +306,15 @@ void Player<CoreType>::hear(const Decision& decision) {
             if (decision.resources_count != 0) slots_[part_label(decision.claim)] = decision.id;
             break;
         case DecisionKind::kGrant: {
+            if (decision.part != 0) {  // the handle is another row
+                std::vector<uint64_t>& before = claims_of_lease_row_[core::row_of(decision.id)];
+                if constexpr (std::is_same_v<CoreType, core::Core>) {
+                    reused_.insert(reused_.end(), before.begin(), before.end());
+                    before.clear();
+                }
+                claims_of_leases_[decision.id] = decision.claim;
+                break;
+            }
             // A claim that was granted before and waited again: its old lease has no name any more.
             for (auto& [row, claims] : claims_of_lease_row_)
                 std::erase(claims, decision.claim);
@@ -368,6 +382,7 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
         case DecisionKind::kAnswer:
             of_claim();
             line.claim = 0;
+            line.part = decision.part;
             line.place = decision.slots_begin;
             line.answer.assign(decision.answer.begin(), decision.answer.end());
             break;
@@ -376,6 +391,9 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             line.user_data = decision.user_data;
             line.fence = decision.fence;
             line.value = decision.value;
+            line.pool = pool_label(decision.pool);
+            line.round = decision.round;
+            line.part = decision.part;
             line.provision = decision.provision;
             line.may_park = decision.may_park;
             line.has_class = decision.has_class;
@@ -398,6 +416,8 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             held_by();
             break;
         case DecisionKind::kAdopted:
+            line.round = decision.round;
+            line.part = decision.part;
             line.user_data = decision.user_data;
             line.value = decision.value;
             [[fallthrough]];

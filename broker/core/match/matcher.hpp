@@ -45,6 +45,7 @@ struct Matcher : Module<Matcher> {
     // pass.cpp
     bool pass();
     bool end_impatient_of(uint32_t pool);
+    void end_impatient(uint32_t claim);
     [[nodiscard]] bool servable(uint32_t pool, uint32_t units) const;
     [[nodiscard]] bool can_serve(uint32_t claim) {
         const shm::ClaimRow& row = state.claims[claim];
@@ -226,7 +227,7 @@ struct Matcher : Module<Matcher> {
     uint32_t take_last_idle(uint32_t pool, uint32_t units);
     void serve(uint32_t claim);
     void reserve(uint32_t claim);
-    void end_impatient(uint32_t claim);
+    bool pass_again(uint32_t behind);
 
     [[nodiscard]] bool serves_by_arrival(uint32_t pool) const {
         return state.pools[pool].order == shm::PoolOrder::kArrival;

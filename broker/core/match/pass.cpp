@@ -6,6 +6,7 @@
 // it still end, because they must not outlive the pass.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "broker/core/parts.hpp"
 
@@ -21,8 +22,29 @@ bool Matcher::pass() {
     for (uint32_t pool = turn().dirty.first(0); pool != kNoRow;
          pool = turn().dirty.first(pool + 1)) {
         looked_again = false;
-        if (!pass_over(pool)) return false;
+        if (!pass_over(pool)) return several_pools().goes_back && pass_again(pool + 1);
         if (!looked_again) turn().dirty.remove(pool);
+    }
+    if (several_pools().waiting != 0) return pass_again(state.counters->pools);
+    if (book()) end_account_turn();
+    return true;
+}
+
+// Where a claim over several pools was served or has ended, pools in order of arrival are looked at
+// again, from the first one on. Those before `behind` have been passed over.
+bool Matcher::pass_again(uint32_t behind) {
+    bool& goes_back = several_pools().goes_back;
+    while (goes_back || several_pools().waiting != 0) {
+        if (!goes_back && !several_pools().end_late()) return false;
+        if (!std::exchange(goes_back, false)) break;
+        for (uint32_t pool = turn().dirty.first(0); pool != kNoRow && !goes_back;
+             pool = turn().dirty.first(pool + 1)) {
+            if (pool < behind && !serves_by_arrival(pool)) continue;
+            behind = std::max(behind, pool + 1);
+            looked_again = false;
+            if (!pass_over(pool) && !goes_back) return false;
+            if (!looked_again && !goes_back) turn().dirty.remove(pool);
+        }
     }
     if (book()) end_account_turn();
     return true;
@@ -63,6 +85,11 @@ bool Matcher::serve_in_order(uint32_t pool) {
     uint32_t passed_over = 0;
     for (uint32_t claim = next_claim(pool); claim != kNoRow; claim = next_behind(pool, last)) {
         if (turn().full()) return false;
+        if (is_several(state.claims[claim])) [[unlikely]] {
+            if (!several_pools().can_serve(claim)) return true;
+            several_pools().serve(claim);
+            return false;
+        }
         const uint32_t units = state.claims[claim].units;
         const bool waits = (state.claims[claim].flags & kImpatient) == 0;
         if (!can_serve(claim)) {
@@ -88,6 +115,11 @@ bool Matcher::serve_in_order(uint32_t pool) {
 // Those of the pool that have not been served.
 bool Matcher::end_impatient_of(uint32_t pool) {
     if (impatient.empty()) return true;
+    // Behind a claim over several pools they may still be served in this turn.
+    if (several_pools().waiting != 0 && backlog.head(pool) != kNoRow &&
+        is_several(state.claims[backlog.head(pool)])) {
+        return true;
+    }
     const auto number = [&](uint32_t claim) { return state.claims[claim].arrival; };
     // In order of number, and once each: a claim that came back stands in the list twice.
     turn().scratch.clear();
@@ -231,7 +263,7 @@ void Matcher::reserve(uint32_t row) {
         assign.round = taken.round;
         assign.slot_number = taken.number;
         assign.room = taken.room;
-        assign.value = row;  // the claim's row: its payload is still there
+        assign.value = several_pools().first_claim(row);  // its payload is still there
         if (taken.part_of != kNoRow) vectors().list_part(&assign, slot);
         assign.provision = by_account(claim.pool) && crowds().lacks_preferred(row, slot);
         slot = taken.holder_next;
