@@ -85,7 +85,7 @@ void NaiveCore::pass_in_order(uint32_t pool) {
     held_back_.clear();
     for (const uint64_t number : pending_of(pool)) {
         const Claim& claim = m_.claims.at(number);
-        const bool is_passed_over = somebody_waits || is_held(claim);
+        const bool is_passed_over = (somebody_waits || is_held(claim)) && claim.also.empty();
         if (is_passed_over && claim.is_impatient && !claim.is_confirming) reject_impatient(number);
     }
 }

@@ -227,7 +227,7 @@ struct Matcher : Module<Matcher> {
     uint32_t take_last_idle(uint32_t pool, uint32_t units);
     void serve(uint32_t claim);
     void reserve(uint32_t claim);
-    bool pass_again(uint32_t behind);
+    bool pass_with_several();
 
     [[nodiscard]] bool serves_by_arrival(uint32_t pool) const {
         return state.pools[pool].order == shm::PoolOrder::kArrival;

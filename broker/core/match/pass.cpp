@@ -19,24 +19,28 @@ constexpr uint32_t kPassedOverMax = 32;
 
 bool Matcher::pass() {
     if (book()) book()->is_passing = book()->has_passed = true;
-    for (uint32_t pool = turn().dirty.first(0); pool != kNoRow;
-         pool = turn().dirty.first(pool + 1)) {
-        looked_again = false;
-        if (!pass_over(pool)) return several_pools().goes_back && pass_again(pool + 1);
-        if (!looked_again) turn().dirty.remove(pool);
+    if (several_pools().waiting != 0) [[unlikely]] {
+        if (!pass_with_several()) return false;
+    } else {
+        for (uint32_t pool = turn().dirty.first(0); pool != kNoRow;
+             pool = turn().dirty.first(pool + 1)) {
+            looked_again = false;
+            if (!pass_over(pool)) return false;
+            if (!looked_again) turn().dirty.remove(pool);
+        }
     }
-    if (several_pools().waiting != 0) return pass_again(state.counters->pools);
     if (book()) end_account_turn();
     return true;
 }
 
 // Where a claim over several pools was served or has ended, pools in order of arrival are looked at
-// again, from the first one on. Those before `behind` have been passed over.
-bool Matcher::pass_again(uint32_t behind) {
+// again, from the first one on.
+bool Matcher::pass_with_several() {
     bool& goes_back = several_pools().goes_back;
-    while (goes_back || several_pools().waiting != 0) {
-        if (!goes_back && !several_pools().end_late()) return false;
-        if (!std::exchange(goes_back, false)) break;
+    goes_back = true;
+    uint32_t behind = 0;  // pools before it have been passed over
+    while (std::exchange(goes_back, false)) {
+        several_pools().wake();
         for (uint32_t pool = turn().dirty.first(0); pool != kNoRow && !goes_back;
              pool = turn().dirty.first(pool + 1)) {
             if (pool < behind && !serves_by_arrival(pool)) continue;
@@ -45,8 +49,8 @@ bool Matcher::pass_again(uint32_t behind) {
             if (!pass_over(pool) && !goes_back) return false;
             if (!looked_again && !goes_back) turn().dirty.remove(pool);
         }
+        if (!goes_back && !several_pools().end_late()) return false;
     }
-    if (book()) end_account_turn();
     return true;
 }
 
@@ -126,7 +130,7 @@ bool Matcher::end_impatient_of(uint32_t pool) {
     for (const uint32_t claim : impatient) {
         const shm::ClaimRow& row = state.claims[claim];
         if (row.state != shm::ClaimState::kWaiting || row.pool != pool) continue;
-        if ((row.flags & kImpatient) == 0) continue;
+        if ((row.flags & kImpatient) == 0 || is_several(row)) continue;
         turn().scratch.push_back(claim);
     }
     std::sort(turn().scratch.begin(), turn().scratch.end(), [&](uint32_t left, uint32_t right) {

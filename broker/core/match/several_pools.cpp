@@ -154,6 +154,18 @@ void SeveralPools::serve(uint32_t claim) {
     turn().timers.set(TimerKind::kReservation, first, until_ns, state.claims[first].arrival);
 }
 
+void SeveralPools::wake() {
+    std::vector<uint32_t>& first = turn().scratch;
+    first.clear();
+    for (uint32_t pool = turn().dirty.first(0); pool != kNoRow;
+         pool = turn().dirty.first(pool + 1)) {
+        const uint32_t head = matcher().backlog.head(pool);
+        if (head != kNoRow && is_several(state.claims[head])) first.push_back(head);
+    }
+    for (const uint32_t claim : first)
+        each(state.claims, claim, [&](uint32_t row) { turn().dirty.add(state.claims[row].pool); });
+}
+
 bool SeveralPools::end_late() {
     std::vector<uint32_t>& late = turn().scratch;
     late.clear();
@@ -235,7 +247,9 @@ uint32_t SeveralPools::unreserve(uint32_t claim) {
     return all;
 }
 
+// Fresh claims are younger, and would be served before all that waits.
 void SeveralPools::wait_again(uint32_t claim) {
+    early_grants().settle_fresh();
     const uint32_t first = first_claim(claim);
     Reason reason = Reason::kOk;
     each(state.claims, first, [&](uint32_t row) {

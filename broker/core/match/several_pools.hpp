@@ -65,6 +65,9 @@ struct SeveralPools : Module<SeveralPools> {
     // First of its pool's backlog, and of all others that are its.
     [[nodiscard]] bool can_serve(uint32_t claim) const;
     void serve(uint32_t claim);
+    // What stands first in a pool that is looked at is looked at in all its pools, so that it does
+    // not depend on which of them has changed in whose turn it is served.
+    void wake();
     // Behind the pass: those that do not wait end, until one was over several pools. False: the log
     // is full.
     bool end_late();
