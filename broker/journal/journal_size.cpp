@@ -47,8 +47,10 @@ void count(core::Limits& needed, const journal::Line& line, size_t size) {
     if (line.account() != nullptr) add(needed.accounts, 1);
     count_labels(needed, line);
     if (line.claim() != nullptr) {
-        add(needed.claims, 1);
-        add(needed.leases, 1);
+        const auto* also = line.claim()->also();
+        const uint32_t pools = also == nullptr ? 1 : also->size() + 1;
+        add(needed.claims, pools);
+        add(needed.leases, pools);
         if (line.claim()->min() != nullptr) add(needed.slots, 1);  // its part
         add(needed.arena_blocks, line.claim()->payload_size().value_or(0) / kArenaBlockBytes);
     }

@@ -87,7 +87,8 @@ void Scenario::expect(const journal::Line& line) {
                    is_entry ? entry_text(core, map, claim->pool()->str(), claim->claim()->str())
                             : claim_text(core, map, claim->claim()->str(), text(claim->pool())));
     } else if (const auto* lease = line.expect_lease(); lease != nullptr) {
-        expect_row("expect_lease", lease_text(core, map, lease->claim()->str(), text(lease->pool())));
+        expect_row("expect_lease",
+                   lease_text(core, map, lease->claim()->str(), text(lease->pool())));
     } else if (const auto* session = line.expect_session(); session != nullptr) {
         expect_row("expect_session", session_text(core, map, session->session()->str()));
     } else if (const auto* account = line.expect_account(); account != nullptr) {

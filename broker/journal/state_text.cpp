@@ -7,9 +7,9 @@
 #include <charconv>
 #include <utility>
 
-#include "broker/core/match/several_pools.hpp"
 #include "broker/journal/journal_error.hpp"
 #include "broker/journal/json_text.hpp"
+#include "broker/journal/state_rows.hpp"
 
 namespace dibs::ctl {
 namespace {
@@ -346,57 +346,6 @@ std::string session_line(const Core& core, const NameTables& names, uint32_t row
     return json.line();
 }
 
-// Rows of a table in the order of a key; free rows are left out by the key's absence.
-template <class KeyOf>
-std::vector<uint32_t> rows_by(uint32_t rows, KeyOf key_of) {
-    std::vector<std::pair<decltype(key_of(0U).second), uint32_t>> keyed;
-    for (uint32_t row = 0; row < rows; ++row) {
-        const auto [used, key] = key_of(row);
-        if (used) keyed.emplace_back(key, row);
-    }
-    std::sort(keyed.begin(), keyed.end());
-    std::vector<uint32_t> result;
-    for (const auto& entry : keyed)
-        result.push_back(entry.second);
-    return result;
-}
-
-std::vector<uint32_t> slot_rows(const Core& core) {
-    return rows_by(core.slots_max(), [&](uint32_t row) {
-        const shm::SlotRow& slot = core.slot(row);
-        return std::pair(slot.state != shm::SlotState::kFree,
-                         (uint64_t{slot.pool} << 32) | slot.number);
-    });
-}
-
-std::vector<uint32_t> claim_rows(const Core& core) {
-    return rows_by(core.claims_max(), [&](uint32_t row) {
-        const shm::ClaimRow& claim = core.claim(row);
-        return std::pair(claim.state != shm::ClaimState::kFree, claim.arrival);
-    });
-}
-
-std::vector<uint32_t> lease_rows(const Core& core) {
-    return rows_by(core.leases_max(), [&](uint32_t row) {
-        const shm::LeaseRow& lease = core.lease(row);
-        return std::pair(lease.state != shm::LeaseState::kFree, lease.arrival);
-    });
-}
-
-bool slot_is(const shm::SlotRow& slot, uint32_t pool, const std::string& name) {
-    uint32_t number = 0;
-    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
-    const bool whole = parsed.ec == std::errc() && parsed.ptr == name.data() + name.size();
-    return whole && slot.part_of == shm::kNoRow && slot.pool == pool && slot.number == number;
-}
-
-// Of a claim over several pools: not the row in this pool, or where none is named not the first one.
-template <class Row>
-bool is_other(const Core& core, const Row& row, uint32_t at, const std::string& pool) {
-    if (!core::is_several(row)) return false;
-    return pool.empty() ? core::is_further(row, at) : row.pool != core.find_pool(pool);
-}
-
 }  // namespace
 
 std::vector<std::string> state_text(const Core& core, const NameMap& map) {
@@ -474,7 +423,8 @@ std::string claim_text(const Core& core,
                        const std::string& pool) {
     const uint64_t number = map.claim(claim).number;
     for (uint32_t row : claim_rows(core)) {
-        if (core.claim(row).arrival != number || is_other(core, core.claim(row), row, pool)) continue;
+        if (core.claim(row).arrival != number || is_other(core, core.claim(row), row, pool))
+            continue;
         return claim_line(core, map.names(), row);
     }
     return none_text("claim", claim);
@@ -486,7 +436,8 @@ std::string lease_text(const Core& core,
                        const std::string& pool) {
     const uint64_t number = map.claim(claim).number;
     for (uint32_t row : lease_rows(core)) {
-        if (core.lease(row).arrival != number || is_other(core, core.lease(row), row, pool)) continue;
+        if (core.lease(row).arrival != number || is_other(core, core.lease(row), row, pool))
+            continue;
         return lease_line(core, map.names(), row);
     }
     return none_text("lease", claim);

@@ -211,16 +211,16 @@ void Writer::want_several(Step& step) {
     const uint64_t count = dice_.percent(97) ? dice_.between(1, 2) : dice_.between(3, 9);
     for (uint64_t one = 0; one < count; ++one) {
         const uint32_t pool = dice_.percent(99) ? any_pool(false) : kNoLabel;
-        const bool is_known = std::any_of(step.also.begin(), step.also.end(), [&](const auto& also) {
-            return also.first == pool;
-        });
+        const bool is_known = std::any_of(step.also.begin(),
+                                          step.also.end(),
+                                          [&](const auto& also) { return also.first == pool; });
         if ((is_known || pool == step.pool) && dice_.percent(98)) continue;
         uint64_t units = 1;
         if (pool != kNoLabel && dice_.percent(40)) {
             const core::PoolConfig& config = model().pools[player_->pool_row(pool)].config;
             const bool counted = config.kind == shm::PoolKind::kCounted;
-            units = dice_.between(0, std::min(config.units_max,
-                                              counted ? config.slots : config.unconfirmed_max));
+            units = dice_.between(
+                0, std::min(config.units_max, counted ? config.slots : config.unconfirmed_max));
         }
         step.also.emplace_back(pool, static_cast<uint16_t>(std::max<uint64_t>(units, 1)));
     }

@@ -220,37 +220,6 @@ void Player<CoreType>::meet_counted_slots(uint32_t pool) {
 }
 
 template <class CoreType>
-void Player<CoreType>::claim(const Step& step) {
-    core::Claim claim = step.claim;
-    claim.session = sessions_.at(step.session);
-    claim.pool = pool_row(step.pool);
-    claim.user_data = step.label;
-    claim.payload = payload_of(step);
-    core::ClaimTerms terms;
-    const std::vector<std::string_view> base(step.terms.base.begin(), step.terms.base.end());
-    const std::vector<std::string_view> provisionable(step.terms.provisionable.begin(),
-                                                      step.terms.provisionable.end());
-    terms.account = step.terms.account;
-    terms.labels = base;
-    terms.provisionable = provisionable;
-    terms.preempt_mode = step.terms.preempt_mode;
-    terms.preempt_grace_ns = step.terms.grace_ns;
-    terms.requeue = step.terms.requeue;
-    terms.enqueued_ns = step.terms.enqueued_ns;
-    terms.confirmed_ns = step.terms.event_ns;
-    claim.terms = &terms;
-    claim.least = step.least;
-    claim.most = step.most;
-    claim.meta = step.meta;
-    std::vector<core::PoolUnits> also;
-    for (const auto& [pool, units] : step.also)
-        also.push_back({pool_row(pool), units});
-    claim.also = also;
-    numbers_[step.label] = ++claims_played_;
-    core_.apply(claim);
-}
-
-template <class CoreType>
 void Player<CoreType>::announce(const Step& step) {
     core::Announce announce = step.announce;
     const std::vector<std::string_view> labels(step.labels.begin(), step.labels.end());

@@ -292,8 +292,7 @@ const Lease* NaiveCore::oldest_lease_of(uint32_t pool) const {
     const Lease* oldest = nullptr;
     for (const auto& [claim, lease] : m_.leases) {
         if (!lease.fences.contains(pool)) continue;
-        const bool is_older =
-            oldest == nullptr || lease.fences.at(pool) < oldest->fences.at(pool);
+        const bool is_older = oldest == nullptr || lease.fences.at(pool) < oldest->fences.at(pool);
         if (is_older) oldest = &lease;
     }
     return oldest;

@@ -43,8 +43,8 @@ Reason NaiveCore::refusal_of_several(const core::Claim& claim, uint64_t* first_c
         units += one.units;
     }
     if (units > 256) return Reason::kTooManyUnits;
-    const bool has_rows = claim_rows_used() + pools.size() <= limits_.claims &&
-                          lease_rows_free() >= pools.size();
+    const bool has_rows =
+        claim_rows_used() + pools.size() <= limits_.claims && lease_rows_free() >= pools.size();
     return has_rows ? Reason::kOk : Reason::kTablesFull;
 }
 

@@ -6,7 +6,6 @@
 // it still end, because they must not outlive the pass.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <utility>
 
 #include "broker/core/parts.hpp"
 
@@ -20,7 +19,7 @@ constexpr uint32_t kPassedOverMax = 32;
 bool Matcher::pass() {
     if (book()) book()->is_passing = book()->has_passed = true;
     if (several_pools().waiting != 0) [[unlikely]] {
-        if (!pass_with_several()) return false;
+        if (!several_pools().pass_over_all()) return false;
     } else {
         for (uint32_t pool = turn().dirty.first(0); pool != kNoRow;
              pool = turn().dirty.first(pool + 1)) {
@@ -30,27 +29,6 @@ bool Matcher::pass() {
         }
     }
     if (book()) end_account_turn();
-    return true;
-}
-
-// Where a claim over several pools was served or has ended, pools in order of arrival are looked at
-// again, from the first one on.
-bool Matcher::pass_with_several() {
-    bool& goes_back = several_pools().goes_back;
-    goes_back = true;
-    uint32_t behind = 0;  // pools before it have been passed over
-    while (std::exchange(goes_back, false)) {
-        several_pools().wake();
-        for (uint32_t pool = turn().dirty.first(0); pool != kNoRow && !goes_back;
-             pool = turn().dirty.first(pool + 1)) {
-            if (pool < behind && !serves_by_arrival(pool)) continue;
-            behind = std::max(behind, pool + 1);
-            looked_again = false;
-            if (!pass_over(pool) && !goes_back) return false;
-            if (!looked_again && !goes_back) turn().dirty.remove(pool);
-        }
-        if (!goes_back && !several_pools().end_late()) return false;
-    }
     return true;
 }
 

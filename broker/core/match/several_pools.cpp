@@ -3,6 +3,7 @@
 #include "broker/core/match/several_pools.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "broker/core/parts.hpp"
 
@@ -154,6 +155,28 @@ void SeveralPools::serve(uint32_t claim) {
     turn().timers.set(TimerKind::kReservation, first, until_ns, state.claims[first].arrival);
 }
 
+// Where a claim over several pools was served or has ended, pools in order of arrival are looked at
+// again, from the first one on.
+bool SeveralPools::pass_over_all() {
+    goes_back = true;
+    uint32_t behind = 0;  // pools before it have been passed over
+    while (std::exchange(goes_back, false)) {
+        wake();
+        for (uint32_t pool = turn().dirty.first(0); pool != kNoRow && !goes_back;
+             pool = turn().dirty.first(pool + 1)) {
+            if (pool < behind && !by_arrival(pool)) continue;
+            behind = std::max(behind, pool + 1);
+            matcher().looked_again = false;
+            if (!matcher().pass_over(pool) && !goes_back) return false;
+            if (!matcher().looked_again && !goes_back) turn().dirty.remove(pool);
+        }
+        if (!goes_back && !end_late()) return false;
+    }
+    return true;
+}
+
+// What stands first in a pool that is looked at is looked at in all its pools, so that it does not
+// depend on which of them has changed in whose turn it is served.
 void SeveralPools::wake() {
     std::vector<uint32_t>& first = turn().scratch;
     first.clear();
@@ -166,13 +189,14 @@ void SeveralPools::wake() {
         each(state.claims, claim, [&](uint32_t row) { turn().dirty.add(state.claims[row].pool); });
 }
 
+// Behind the pass those that do not wait end, until one was over several pools.
 bool SeveralPools::end_late() {
     std::vector<uint32_t>& late = turn().scratch;
     late.clear();
     for (const uint32_t row : matcher().impatient) {
         const shm::ClaimRow& claim = state.claims[row];
         if (claim.state != ClaimState::kWaiting || (claim.flags & kImpatient) == 0) continue;
-        if (state.pools[claim.pool].order != shm::PoolOrder::kArrival) continue;
+        if (!by_arrival(claim.pool)) continue;
         if (!is_further(claim, row)) late.push_back(row);
     }
     std::sort(late.begin(), late.end(), [&](uint32_t left, uint32_t right) {
@@ -294,8 +318,8 @@ uint32_t SeveralPools::stopped_row(uint32_t claim) const {
     uint32_t found = kNoRow;
     each(state.claims, claim, [&](uint32_t row) {
         const shm::ClaimRow& part = state.claims[row];
-        const bool goes = matcher().backlog.head(part.pool) == row &&
-                          matcher().servable(part.pool, part.units);
+        const bool goes =
+            matcher().backlog.head(part.pool) == row && matcher().servable(part.pool, part.units);
         if (found == kNoRow && !goes) found = row;
     });
     return found == kNoRow ? first_claim(claim) : found;

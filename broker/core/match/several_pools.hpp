@@ -65,12 +65,8 @@ struct SeveralPools : Module<SeveralPools> {
     // First of its pool's backlog, and of all others that are its.
     [[nodiscard]] bool can_serve(uint32_t claim) const;
     void serve(uint32_t claim);
-    // What stands first in a pool that is looked at is looked at in all its pools, so that it does
-    // not depend on which of them has changed in whose turn it is served.
-    void wake();
-    // Behind the pass: those that do not wait end, until one was over several pools. False: the log
-    // is full.
-    bool end_late();
+    // The pass over all pools while such a claim waits. False: the log is full.
+    bool pass_over_all();
     // All workers of one of its rows have confirmed.
     void grant_confirmed(uint32_t claim);
     // Takes all rows off their slots, which stay chained, over all pools.
@@ -120,6 +116,11 @@ struct SeveralPools : Module<SeveralPools> {
             at = next;
         }
     }
+    [[nodiscard]] bool by_arrival(uint32_t pool) const {
+        return state.pools[pool].order == shm::PoolOrder::kArrival;
+    }
+    void wake();
+    bool end_late();
     [[nodiscard]] Reason refusal(const Claim& command, uint64_t* other) const;
     [[nodiscard]] bool lease_rows_left(uint32_t rows) const;
     void accept(const Claim& command, uint64_t number);

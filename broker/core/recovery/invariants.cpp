@@ -319,11 +319,10 @@ void Invariants::totals() {
     for (const auto& pool : counts_.pools)
         confirming += pool[kConfirmingClaims];
     const Subject it(&wrongs_, "all");
-    const auto several = std::count_if(
-        live_claims_.begin(), live_claims_.end(), [&](uint32_t row) {
-            const shm::ClaimRow& claim = state_.claims[row];
-            return is_several(claim) && claim.state == ClaimState::kWaiting;
-        });
+    const auto several = std::count_if(live_claims_.begin(), live_claims_.end(), [&](uint32_t row) {
+        const shm::ClaimRow& claim = state_.claims[row];
+        return is_several(claim) && claim.state == ClaimState::kWaiting;
+    });
     it.expect_count("rows that wait in several pools",
                     static_cast<uint64_t>(several),
                     parts_.SeveralPools::waiting);

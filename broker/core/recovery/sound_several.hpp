@@ -22,7 +22,8 @@ bool is_one_of_several(const State& state, const Rows<Row>& rows, uint32_t row) 
     for (uint32_t at = first; at != shm::kNoRow; at = next_row_of(rows[at])) {
         if (at >= rows.size() || count == SeveralPools::kPoolsMax) return false;
         const Row& part = rows[at];
-        if (!is_several(part) || part.state != it.state || first_row_of(part) != first) return false;
+        if (!is_several(part) || part.state != it.state || first_row_of(part) != first)
+            return false;
         if (part.arrival != it.arrival || part.session != it.session || part.tag != it.tag) {
             return false;
         }
