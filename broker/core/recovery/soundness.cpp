@@ -159,6 +159,9 @@ class Words {
             const bool may_be =
                 claim.state == ClaimState::kWaiting || claim.state == ClaimState::kReserved;
             if (!may_be || !is_one_of_several(state_, state_.claims, row)) return false;
+            const bool brings = key_given(claim.key) || claim.payload != kNoRow ||
+                                claim.meta != kNoRow || claim.deadline_ns != shm::kNever;
+            if (brings && is_further(claim, row)) return false;
         }
         if (claim.state == ClaimState::kReserved) {
             return holds(claim.first_slot, claim.units, row, SlotState::kReserved, claim.pool);
@@ -190,6 +193,7 @@ class Words {
         const bool killing = lease.state == LeaseState::kKilling;
         if (is_several(lease)) {
             if (!is_one_of_several(state_, state_.leases, row)) return false;
+            if (is_further(lease, row) && (key_given(lease.key) || lease.flags != 0)) return false;
             // All workers of this pool have gone since.
             if (killing && lease.units == 0) return lease.first_slot == kNoRow;
         }
