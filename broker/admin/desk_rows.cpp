@@ -281,10 +281,11 @@ std::unique_ptr<admin::ClientT> Desk::client_row(const AdminJob& job, uint32_t r
 
 std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint32_t row) const {
     const shm::ClaimRow& claim = core_.claim(row);
-    const shm::PoolRow& pool = core_.pool(claim.pool);
     const core::Explanation why = core_.explain(row);
+    const uint32_t its_pool = why.pool != shm::kNoRow ? why.pool : claim.pool;
+    const shm::PoolRow& pool = core_.pool(its_pool);
     auto told = std::make_unique<admin::ExplanationT>();
-    told->pool = name_of(claim.pool);
+    told->pool = name_of(its_pool);
     told->account = payer(claim.account, claim.session);
     told->label = why.label;
     told->drained = pool.drained;

@@ -69,10 +69,10 @@ void SeveralPools::end_lease(
     Heads further{};
     uint32_t count = 0;
     each(state.leases, first, [&](uint32_t row) {
-        shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U | 1U << 2U);
+        shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U);
         put(lease.several, 0);
         if (row == first) return;
-        leases().note_end(row, reason);
+        if (leases().ended.wanted()) leases().note_end(row, reason);
         if (tell == Tell::kNobody) {
             shm::PoolRow& pool = edit().row(state.pools[lease.pool], kPoolStates);
             put(pool.released_total, pool.released_total + 1);

@@ -13,14 +13,11 @@ using shm::ClaimState;
 
 namespace {
 
-// The command of a plain claim of one of its pools, the first being 0.
-Claim one_of(const Claim& command, size_t part) {
-    Claim one = command;
-    one.also = {};
-    if (part == 0) return one;
-    one.pool = command.also[part - 1].pool;
-    one.units = command.also[part - 1].units;
-    return one;
+// Makes a plain claim of it, of one of its pools, the first being 0.
+void make_plain(Claim* claim, const Claim& command, size_t part) {
+    claim->also = {};
+    claim->pool = part == 0 ? command.pool : command.also[part - 1].pool;
+    claim->units = part == 0 ? command.units : command.also[part - 1].units;
 }
 
 bool names_one_twice(const Claim& command) {
@@ -52,8 +49,9 @@ Reason SeveralPools::refusal(const Claim& command, uint64_t* other) const {
     if (command.also.size() >= kPoolsMax || names_one_twice(command)) return Reason::kMalformed;
     const bool wants_part = !command.least.empty() || !command.most.empty() || command.offer != 0;
     uint32_t units = 0;
+    Claim one = command;
     for (size_t part = 0; part <= command.also.size(); ++part) {
-        const Claim one = one_of(command, part);
+        make_plain(&one, command, part);
         const bool lives = pools().pool_lives(one.pool);
         if (lives && (wants_part || !takes_several(state.pools[one.pool]))) return Reason::kState;
         const Reason reason = claims().claim_refusal(one, other);
@@ -84,18 +82,18 @@ void SeveralPools::accept(const Claim& command, uint64_t number) {
     const shm::WhenBusy busy =
         command.when_busy_given ? command.when_busy : state.pools[command.pool].when_busy;
     uint32_t next = kNoRow;
+    Claim one = command;
+    one.key = {};
+    one.payload = {};
+    one.meta = {};
+    one.by_word = false;
+    one.deadline_ns = kNever;
+    if (one.timeout_ns != 0) one.timeout_ns = kNever;
     for (size_t part = command.also.size() + 1; part-- != 0;) {
-        Claim one = one_of(command, part);
+        if (part == 0) one = command;
+        make_plain(&one, command, part);
         one.when_busy_given = true;
         one.when_busy = busy;
-        if (part != 0) {
-            one.key = {};
-            one.payload = {};
-            one.meta = {};
-            one.by_word = false;
-            one.deadline_ns = kNever;
-            if (one.timeout_ns != 0) one.timeout_ns = kNever;
-        }
         shm::PoolRow& pool = edit().row(state.pools[one.pool], kPoolStates);
         put(pool.accepted_total, pool.accepted_total + 1);
         const uint32_t row = claims().accept(one, number, {});
@@ -133,8 +131,12 @@ void SeveralPools::serve(uint32_t claim) {
         at_once = at_once && pool.kind == shm::PoolKind::kCounted;
         ttl_ns = std::min(ttl_ns, pool.reservation_ttl_ns);
         matcher().claim_stops_waiting(row);
-        matcher().touch(state.claims[row].pool);
         --waiting;
+        const uint32_t of = state.claims[row].pool;
+        turn().touched.add(of);
+        // Where nothing stands behind it there is nothing to look at.
+        const bool is_last = matcher().backlog.head(of) == kNoRow;
+        is_last ? turn().dirty.remove(of) : turn().dirty.add(of);
     });
     Heads slots{};
     uint32_t part = 0;
@@ -161,7 +163,7 @@ bool SeveralPools::pass_over_all() {
     goes_back = true;
     uint32_t behind = 0;  // pools before it have been passed over
     while (std::exchange(goes_back, false)) {
-        wake();
+        if (waiting != 0) wake();
         for (uint32_t pool = turn().dirty.first(0); pool != kNoRow && !goes_back;
              pool = turn().dirty.first(pool + 1)) {
             if (pool < behind && !by_arrival(pool)) continue;
@@ -225,7 +227,9 @@ void SeveralPools::grant(uint32_t first, const Heads& slots) {
     Heads rows{};
     uint8_t part = 0;
     each(state.claims, first, [&](uint32_t row) {
-        put(edit().row(state.claims[row], 1U << 1U).interval_ns, interval_ns);
+        if (state.claims[row].interval_ns != interval_ns) {
+            put(edit().row(state.claims[row], 1U << 1U).interval_ns, interval_ns);
+        }
         rows[part] = leases().grant(row, slots[part]);
         Decision& granted = turn().decisions.back();
         assert(granted.kind == DecisionKind::kGrant);
