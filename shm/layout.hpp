@@ -290,7 +290,9 @@ struct alignas(64) ClaimRow {
     uint32_t lease;             // row while running, else kNoRow
     uint32_t meta;              // arena chain: its text for who inspects, or kNoRow
     uint32_t meta_size;
-    uint8_t reserved1[20];
+    uint32_t several_first;  // with kSeveral: its row in the pool that it names first,
+    uint32_t several_next;   // and in the pool that it names behind this one, or kNoRow
+    uint8_t reserved1[12];
     uint8_t preempt_mode;  // PreemptMode
     uint8_t reserved2[3];
 };
@@ -306,6 +308,7 @@ inline constexpr uint8_t kPart = 32;    // wants a part of one slot
 // In an elastic pool: workers for it are there or are being made. It stands before all claims
 // without the mark, keeps the mark while it confirms, and has it again if it waits again.
 inline constexpr uint8_t kLocked = 64;
+inline constexpr uint8_t kSeveral = 128;  // over several pools: a row in each, of one number
 }  // namespace ClaimFlag
 
 // Beside the claim row of the same number, of a claim with ClaimFlag::kPart.
@@ -346,13 +349,17 @@ struct alignas(64) LeaseRow {
     uint32_t room_lines;
     uint8_t account_class;  // at which it pays; 5 = free
     uint8_t flags;          // LeaseFlag
-    uint8_t reserved0[2];
+    uint8_t several;        // over so many pools, a row in each, of one number; 0: over one
+    uint8_t reserved0[1];
     // line 2: pools ordered by account
     // Paid so far by each slot, per class, micro-units. At the class at which it pays now: less the
     // microsecond of broker time, so that it need not be stored again as time goes on.
     int64_t cost[5];
     // and of parked leases
-    uint64_t takes;  // by its holder since the grant, as far as seen; counts with kTakesSeen
+    // By its holder since the grant, as far as seen; counts with kTakesSeen. Over several pools,
+    // which are never parked: the row in the pool that its claim named next, or kNoRow, | that in
+    // the one named first << 32
+    uint64_t takes;
     // with kWanted: since when; with kMeta, which is of no parked lease, its claim's text for who
     // inspects: arena chain | size << 32
     uint64_t wanted_ns;

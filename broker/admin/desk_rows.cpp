@@ -250,6 +250,7 @@ std::unique_ptr<admin::LeaseT> Desk::lease_row(const AdminJob& job, uint32_t row
     told->kept_ns = age(lease.kept_ns);
     told->meta = core::Look::meta_of_lease(core_, row);
     told->expired_ns = age(lease.expires_ns);
+    if (lease.first_slot == shm::kNoRow) return told;  // its workers have gone
     if (core_.slot(lease.first_slot).part_of == shm::kNoRow) return told;
     for (const core::Resource& resource : core_.resources(lease.pool, lease.first_slot)) {
         told->resources.push_back(resource.name);
@@ -280,10 +281,11 @@ std::unique_ptr<admin::ClientT> Desk::client_row(const AdminJob& job, uint32_t r
 
 std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint32_t row) const {
     const shm::ClaimRow& claim = core_.claim(row);
-    const shm::PoolRow& pool = core_.pool(claim.pool);
     const core::Explanation why = core_.explain(row);
+    const uint32_t its_pool = why.pool != shm::kNoRow ? why.pool : claim.pool;
+    const shm::PoolRow& pool = core_.pool(its_pool);
     auto told = std::make_unique<admin::ExplanationT>();
-    told->pool = name_of(claim.pool);
+    told->pool = name_of(its_pool);
     told->account = payer(claim.account, claim.session);
     told->label = why.label;
     told->drained = pool.drained;

@@ -80,6 +80,12 @@ struct Route {
     TimeNs cool_down_ns = kCoolDownNs;  // a member whose backlog is full is saturated for so long
 };
 
+// So many slots of a pool.
+struct PoolUnits {
+    PoolId pool = {};
+    uint16_t units = 1;
+};
+
 struct Claim {
     SessionId session = 0;
     uint16_t tag = 0;  // the session's handle: free, and below its tags_max
@@ -109,6 +115,8 @@ struct Claim {
     uint32_t offer = 0;
     // Not null: the first member that takes it has it, and `pool` says nothing.
     const Route* route = nullptr;
+    // Further pools, seven at most: it is served in all at once, or waits in all. Empty: in one.
+    std::span<const PoolUnits> also = {};
 
     [[nodiscard]] TimeNs deadline_at(TimeNs now_ns) const {
         if (deadline_ns != shm::kNever) return std::min(deadline_ns, shm::kNever - 1);

@@ -151,6 +151,7 @@ void each_field(Of<Claim>, const auto& visit) {
     visit("offer", &Claim::offer);
     visit("meta", &Claim::meta, Bytes{});
     visit("route", &Claim::route);
+    visit("also", &Claim::also);
 }
 
 void each_field(Of<Route>, const auto& visit) {
@@ -165,6 +166,11 @@ void each_field(Of<RouteMember>, const auto& visit) {
     visit("priority", &RouteMember::priority);
     visit("cap", &RouteMember::cap);
     visit("idle_seen", &RouteMember::idle_seen);
+}
+
+void each_field(Of<PoolUnits>, const auto& visit) {
+    visit("pool", &PoolUnits::pool);
+    visit("units", &PoolUnits::units);
 }
 
 void each_field(Of<ClaimTerms>, const auto& visit) {

@@ -54,6 +54,7 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
       Preemption(Store::state),
       Crowds(Store::state),
       Matcher(Store::state),
+      SeveralPools(Store::state),
       Vectors(Store::state),
       Provisioning(Store::state),
       Dispatch(Store::state),

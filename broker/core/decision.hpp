@@ -25,7 +25,8 @@ enum class DecisionKind : uint8_t {
     kRevoke,      // to a worker; value not 0: its lease, of this claim, is being taken for a better
                   // one and ends at that time at the latest
     kAnswer,      // a worker's answer to the holder; reason kDone: its last one
-    kGrant,       // a claim's end; value = interval
+    kGrant,       // a claim's end; value = interval; over several pools (round) one for each, the
+                  // first one's is the handle, and the others stand directly behind it
     kEnd,         // a claim's end without a grant
     kAdopted,     // value = interval; then kLeaseEnd to the previous holder
     kLeaseGrace,  // to a holder: expired, grace until `value`; kNever = until its room is wanted
@@ -64,7 +65,7 @@ struct Decision {
     uint64_t id = 0;         // a LeaseId or SlotId, or what the kind says
     uint64_t fence = 0;
     uint64_t value = 0;
-    uint32_t round = 0;
+    uint32_t round = 0;  // of a slot; of a grant over several pools how many those are
     AccountId account = {};
     TypeId type = {};
     uint32_t hit_permille = 0;  // grants in the turn of their claim
@@ -86,6 +87,7 @@ struct Decision {
     bool has_class = false;  // of a pool ordered by account: it is to_class
     uint8_t from_class = 0;
     uint8_t to_class = 0;
+    uint8_t part = 0;  // of a claim over several pools: index of the pool that it is about
     ClaimNumber holder_claim = {};  // none: no holder
     uint64_t holder_age_ns = 0;
     // kAnswer: the bytes; kAssign: none, Core::payload() reads them. Valid as long as the spans

@@ -66,6 +66,7 @@ void each_client_field(DecisionKind kind, const auto& visit) {
             return untold(&D::value, &D::tag, &D::claim, &D::room);
         case DecisionKind::kAnswer:
             claim();
+            visit("part", &D::part, Form::kNumberIfAny);
             visit("index", &D::slots_begin, Form::kNumber);
             visit("answer", &D::answer, Form::kBytes);
             return untold(&D::pool, &D::slot_number, &D::reason);
@@ -73,6 +74,8 @@ void each_client_field(DecisionKind kind, const auto& visit) {
         case DecisionKind::kAdopted:
             claim(), pool(), slots(), lease();
             visit("interval_ns", &D::value, Form::kNumber);
+            visit("pools", &D::round, Form::kNumberIfAny);
+            visit("part", &D::part, Form::kNumberIfAny);
             if (kind == DecisionKind::kAdopted) return;
             visit("provision", &D::provision, Form::kTruth);
             visit("may_park", &D::may_park, Form::kTruth);

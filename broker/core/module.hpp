@@ -34,6 +34,7 @@ struct Preemption;
 struct Provisioning;
 struct Reports;
 struct Sessions;
+struct SeveralPools;
 struct Slots;
 struct Turn;
 struct Vectors;
@@ -73,6 +74,8 @@ struct Module {
     [[nodiscard]] const Sessions& sessions() const { return other<Sessions>(); }
     Pools& pools() { return other<Pools>(); }
     [[nodiscard]] const Pools& pools() const { return other<Pools>(); }
+    SeveralPools& several_pools() { return other<SeveralPools>(); }
+    [[nodiscard]] const SeveralPools& several_pools() const { return other<SeveralPools>(); }
     Slots& slots() { return other<Slots>(); }
     [[nodiscard]] const Slots& slots() const { return other<Slots>(); }
     Workers& workers() { return other<Workers>(); }

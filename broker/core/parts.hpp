@@ -16,6 +16,7 @@
 #include "broker/core/match/crowds.hpp"
 #include "broker/core/match/explainer.hpp"
 #include "broker/core/match/matcher.hpp"
+#include "broker/core/match/several_pools.hpp"
 #include "broker/core/match/vectors.hpp"
 #include "broker/core/provision/provisioning.hpp"
 #include "broker/core/rules/claims.hpp"
@@ -45,6 +46,7 @@ struct Core::Parts : Store,
                      Preemption,
                      Crowds,
                      Matcher,
+                     SeveralPools,
                      Vectors,
                      Provisioning,
                      Dispatch,

@@ -52,8 +52,9 @@ void count(core::Limits& needed, const journal::Line& line, size_t size) {
     if (line.account() != nullptr) add(needed.accounts, 1);
     count_labels(needed, line);
     if (const journal::Claim* claim = claim_of(line); claim != nullptr) {
-        add(needed.claims, 1);
-        add(needed.leases, 1);
+        const uint32_t pools = claim->also() == nullptr ? 1 : claim->also()->size() + 1;
+        add(needed.claims, pools);
+        add(needed.leases, pools);
         if (claim->min() != nullptr) add(needed.slots, 1);  // its part
         add(needed.arena_blocks, claim->payload_size().value_or(0) / kArenaBlockBytes);
     }

@@ -185,12 +185,12 @@ void NameMap::learn(const core::Decision& decision) {
             }
             break;
         case DecisionKind::kGrant:
-            if (!of_claim) break;
+            if (!of_claim || decision.part != 0) break;
             claims_[decision.claim - 1].lease = decision.id;
             claims_[decision.claim - 1].fence = decision.fence;
             break;
         case DecisionKind::kAdopted:
-            if (of_claim) move_claim(decision);
+            if (of_claim && decision.part == 0) move_claim(decision);
             break;
         case DecisionKind::kEnd:
         case DecisionKind::kLeaseEnd:

@@ -304,6 +304,11 @@ void Replayer::claim_from(const journal::Claim& claim, const Routed& routed) {
     const core::ClaimTerms terms = terms_of(claim, labels, provisionable);
     const std::vector<core::Amount> least = amounts_of(claim.min());
     const std::vector<core::Amount> most = amounts_of(claim.max());
+    std::vector<core::PoolUnits> also;
+    if (claim.also() != nullptr) {
+        for (const journal::PoolUnits* units : *claim.also())
+            also.push_back({pool_row(units->pool()), units->units()});
+    }
     core_->apply(core::Claim{
         .session = map_.live_session(claim.session()->str()).row,
         .tag = named.tag,
@@ -328,6 +333,7 @@ void Replayer::claim_from(const journal::Claim& claim, const Routed& routed) {
         .meta = claim.meta() == nullptr ? std::string_view() : claim.meta()->string_view(),
         .offer = claim.offer() ? *claim.offer() + 1 : 0,
         .route = routed.route,
+        .also = also,
     });
 }
 

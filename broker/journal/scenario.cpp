@@ -85,9 +85,10 @@ void Scenario::expect(const journal::Line& line) {
         const bool is_entry = claim->pool() != nullptr && is_dispatched(core, claim->pool()->str());
         expect_row("expect_claim",
                    is_entry ? entry_text(core, map, claim->pool()->str(), claim->claim()->str())
-                            : claim_text(core, map, claim->claim()->str()));
+                            : claim_text(core, map, claim->claim()->str(), text(claim->pool())));
     } else if (const auto* lease = line.expect_lease(); lease != nullptr) {
-        expect_row("expect_lease", lease_text(core, map, lease->claim()->str()));
+        expect_row("expect_lease",
+                   lease_text(core, map, lease->claim()->str(), text(lease->pool())));
     } else if (const auto* session = line.expect_session(); session != nullptr) {
         expect_row("expect_session", session_text(core, map, session->session()->str()));
     } else if (const auto* account = line.expect_account(); account != nullptr) {

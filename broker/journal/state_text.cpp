@@ -9,6 +9,7 @@
 
 #include "broker/journal/journal_error.hpp"
 #include "broker/journal/json_text.hpp"
+#include "broker/journal/state_rows.hpp"
 
 namespace dibs::ctl {
 namespace {
@@ -232,6 +233,12 @@ std::string claim_line(const Core& core, const NameTables& names, uint32_t row) 
         write_chain(json, core, names, claim.first_slot);
     }
     if (ranked) json.number("position", position);
+    const bool several = (claim.flags & shm::ClaimFlag::kSeveral) != 0;
+    if (several && claim.state == shm::ClaimState::kWaiting) {
+        const core::Explanation why = core.explain(row);
+        json.text("stopped_in", names.pool(why.pool));
+        json.number("holds_back", why.holds_back);
+    }
     if (by_account(core, claim.pool)) write_account_terms(json, core, row);
     json.close_object();
     json.close_object();
@@ -268,7 +275,7 @@ std::string lease_line(const Core& core, const NameTables& names, uint32_t row) 
     if ((lease.flags & shm::LeaseFlag::kByWord) != 0) json.truth("by_word", true);
     if (const std::string meta = core::Look::meta_of_lease(core, row); !meta.empty())
         json.text("meta", meta);
-    if (core.slot(lease.first_slot).part_of != shm::kNoRow) {
+    if (lease.first_slot != shm::kNoRow && core.slot(lease.first_slot).part_of != shm::kNoRow) {
         write_resources(json, "resources", core.resources(lease.pool, lease.first_slot));
     }
     if (by_account(core, lease.pool)) {
@@ -338,50 +345,6 @@ std::string session_line(const Core& core, const NameTables& names, uint32_t row
     json.close_object();
     json.close_object();
     return json.line();
-}
-
-// Rows of a table in the order of a key; free rows are left out by the key's absence.
-template <class KeyOf>
-std::vector<uint32_t> rows_by(uint32_t rows, KeyOf key_of) {
-    std::vector<std::pair<decltype(key_of(0U).second), uint32_t>> keyed;
-    for (uint32_t row = 0; row < rows; ++row) {
-        const auto [used, key] = key_of(row);
-        if (used) keyed.emplace_back(key, row);
-    }
-    std::sort(keyed.begin(), keyed.end());
-    std::vector<uint32_t> result;
-    for (const auto& entry : keyed)
-        result.push_back(entry.second);
-    return result;
-}
-
-std::vector<uint32_t> slot_rows(const Core& core) {
-    return rows_by(core.slots_max(), [&](uint32_t row) {
-        const shm::SlotRow& slot = core.slot(row);
-        return std::pair(slot.state != shm::SlotState::kFree,
-                         (uint64_t{slot.pool} << 32) | slot.number);
-    });
-}
-
-std::vector<uint32_t> claim_rows(const Core& core) {
-    return rows_by(core.claims_max(), [&](uint32_t row) {
-        const shm::ClaimRow& claim = core.claim(row);
-        return std::pair(claim.state != shm::ClaimState::kFree, claim.arrival);
-    });
-}
-
-std::vector<uint32_t> lease_rows(const Core& core) {
-    return rows_by(core.leases_max(), [&](uint32_t row) {
-        const shm::LeaseRow& lease = core.lease(row);
-        return std::pair(lease.state != shm::LeaseState::kFree, lease.arrival);
-    });
-}
-
-bool slot_is(const shm::SlotRow& slot, uint32_t pool, const std::string& name) {
-    uint32_t number = 0;
-    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
-    const bool whole = parsed.ec == std::errc() && parsed.ptr == name.data() + name.size();
-    return whole && slot.part_of == shm::kNoRow && slot.pool == pool && slot.number == number;
 }
 
 }  // namespace
@@ -455,18 +418,28 @@ std::string slot_text(const Core& core,
     return none_text("slot", slot);
 }
 
-std::string claim_text(const Core& core, const NameMap& map, const std::string& claim) {
+std::string claim_text(const Core& core,
+                       const NameMap& map,
+                       const std::string& claim,
+                       const std::string& pool) {
     const uint64_t number = map.claim(claim).number;
     for (uint32_t row : claim_rows(core)) {
-        if (core.claim(row).arrival == number) return claim_line(core, map.names(), row);
+        if (core.claim(row).arrival != number || is_other(core, core.claim(row), row, pool))
+            continue;
+        return claim_line(core, map.names(), row);
     }
     return none_text("claim", claim);
 }
 
-std::string lease_text(const Core& core, const NameMap& map, const std::string& claim) {
+std::string lease_text(const Core& core,
+                       const NameMap& map,
+                       const std::string& claim,
+                       const std::string& pool) {
     const uint64_t number = map.claim(claim).number;
     for (uint32_t row : lease_rows(core)) {
-        if (core.lease(row).arrival == number) return lease_line(core, map.names(), row);
+        if (core.lease(row).arrival != number || is_other(core, core.lease(row), row, pool))
+            continue;
+        return lease_line(core, map.names(), row);
     }
     return none_text("lease", claim);
 }

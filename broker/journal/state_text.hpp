@@ -23,8 +23,15 @@ std::string slot_text(const core::Core& core,
                       const NameMap& map,
                       const std::string& pool,
                       const std::string& slot);
-std::string claim_text(const core::Core& core, const NameMap& map, const std::string& claim);
-std::string lease_text(const core::Core& core, const NameMap& map, const std::string& claim);
+// Over several pools: in this pool, or if that is empty in the one that the claim names first.
+std::string claim_text(const core::Core& core,
+                       const NameMap& map,
+                       const std::string& claim,
+                       const std::string& pool);
+std::string lease_text(const core::Core& core,
+                       const NameMap& map,
+                       const std::string& claim,
+                       const std::string& pool);
 std::string account_text(const core::Core& core, const std::string& account);
 // A slot as the pull protocol sees it.
 std::string worker_text(const core::Core& core,

@@ -167,6 +167,8 @@ void each_field_of_claim(Row& row, Told& told, const Visit& visit) {
     visit(row.preempt_grace_ns, told.preempt_grace_ns);
     visit(row.lease, told.lease);
     visit(row.preempt_mode, told.preempt_mode);
+    visit(row.several_first, told.several_first);
+    visit(row.several_next, told.several_next);
 }
 
 template <class Row, class Told, class Visit>
@@ -197,6 +199,7 @@ void each_field_of_lease(Row& row, Told& told, const Visit& visit) {
     visit(row.takes, told.takes);
     visit(row.wanted_ns, told.wanted_ns);
     visit(row.touched, told.touched);
+    visit(row.several, told.several);
 }
 
 template <class Row, class Told, class Visit>

@@ -250,6 +250,65 @@ void play(core::Core& broker, core::TimeNs later_ns, const Commands& commands) {
     }
 }
 
+void claim_over_several(core::Core& broker) {
+    core::TimeNs now_ns = kSecond;
+    broker.begin_turn(now_ns);
+    const uint32_t holder = broker.open_session({.uid = 1000, .pid = 11});
+    const uint32_t client = broker.open_session({.uid = 1001, .pid = 12});
+    const uint32_t worker = broker.open_session({.uid = 1002, .pid = 13});
+    const auto pool = [&](const char* name, uint32_t slots, shm::PoolKind kind) {
+        core::PoolConfig config;
+        config.name = name;
+        config.kind = kind;
+        config.slots = slots;
+        config.grace_ns = 5 * kSecond;
+        return core::PoolId{broker.set_pool(config, nullptr)};
+    };
+    const core::PoolId gpu = pool("gpu", 5, shm::PoolKind::kCounted);
+    const core::PoolId port = pool("port", 4, shm::PoolKind::kCounted);
+    const core::PoolId farm = pool("farm", 0, shm::PoolKind::kWorker);
+    for (const char* name : {"one", "two"})
+        broker.apply(core::Announce{.session = worker, .pool = farm, .name = name, .ready = true});
+    end_turn(broker);
+    uint16_t tag = 0;
+    const auto ask =
+        [&](uint32_t session, std::span<const core::PoolUnits> also, uint64_t kept_ns) {
+            core::Claim claim;
+            claim.session = session;
+            claim.pool = gpu;
+            claim.tag = tag++;
+            claim.interval_ns = kept_ns;
+            claim.also = also;
+            broker.begin_turn(now_ns);
+            broker.apply(claim);
+            end_turn(broker);
+        };
+    const std::array<core::PoolUnits, 1> two = {{{port, 1}}};
+    const std::array<core::PoolUnits, 2> three = {{{port, 1}, {farm, 2}}};
+    ask(holder, two, 0);
+    ask(client, two, kSecond);
+    ask(client, two, 9 * kSecond);
+    ask(client, three, 0);
+    ask(client, three, 0);
+    ask(client, two, 0);
+    broker.begin_turn(now_ns);
+    broker.session_died(holder, true);
+    end_turn(broker);
+    now_ns += kSecond + 1;
+    broker.begin_turn(now_ns);
+    const uint32_t lease = broker.lease_of_tag(holder, 0);
+    core::TimeNs unused = 0;
+    const shm::Reason killed = broker.apply(
+        core::Steer{.lease = core::row_id(broker.lease(lease).head.generation, lease)}, &unused);
+    end_turn(broker);
+    const uint32_t confirming = broker.claim_of_tag(client, 3);
+    const uint32_t graced = broker.lease_of_tag(client, 1);
+    expect(killed == shm::Reason::kOk && confirming != kNoRow && graced != kNoRow &&
+               broker.claim(confirming).state == shm::ClaimState::kReserved &&
+               broker.lease(graced).state == shm::LeaseState::kGrace,
+           "claims over several pools wait, confirm and are granted");
+}
+
 bool is_open(const core::Core& broker, uint32_t session) {
     return broker.session(session).state == shm::SessionState::kOpen;
 }
@@ -262,6 +321,11 @@ shm::Lines make_base(size_t base, bool open) {
     core::Core broker{memory.bytes()};
     if (base == 0) {
         converse(broker, open);
+        return memory;
+    }
+    if (base == 3) {
+        claim_over_several(broker);
+        expect(broker.check_all().empty(), "a base is sound");
         return memory;
     }
     Paid paid(broker);

@@ -18,7 +18,10 @@ namespace dibs::fuzz {
 //     several units under label limits, one that runs in the free class, others that wait
 //   workers that are paid for, attached ones with labels in every state, and reported ones: with
 //     assignments that they have not confirmed, promised to another, under a killed holder's lease
-inline constexpr size_t kBases = 3;
+//   claims over several pools that wait and that confirm; leases of such claims, live, in grace,
+//   and
+//     with a holder that is being killed
+inline constexpr size_t kBases = 4;
 
 // `open`: the last turn of the first one is not committed.
 shm::Lines make_base(size_t base, bool open);

@@ -117,7 +117,7 @@ struct Base {
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-    static std::array<Base, dibs::fuzz::kBases> bases = {Base(0), Base(1), Base(2)};
+    static std::array<Base, dibs::fuzz::kBases> bases = {Base(0), Base(1), Base(2), Base(3)};
     static std::vector<Piece> pieces;
     Bytes input(bytes, size);
     const auto which = input.take<uint8_t>();

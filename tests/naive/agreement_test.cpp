@@ -6,7 +6,8 @@
 //   DIBS_FIRST_SEED=n  starts there instead of at 1
 //   DIBS_JOURNALS=n    plays n journals of pools ordered by arrival, DIBS_PRIORITY_JOURNALS=n by
 //                      priority, DIBS_ACCOUNT_JOURNALS=n by account, DIBS_ELASTIC_JOURNALS=n of
-//                      elastic ones, DIBS_DISPATCH_JOURNALS=n of dispatched ones
+//                      elastic ones, DIBS_DISPATCH_JOURNALS=n of dispatched ones,
+//                      DIBS_SEVERAL_JOURNALS=n with claims over several pools
 //   DIBS_LONG=1        plays twenty times as many as usual
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
@@ -32,6 +33,7 @@ constexpr uint64_t kJournalsOfAccounts = 200;
 constexpr uint64_t kJournalsOfPriorities = 200;
 constexpr uint64_t kJournalsOfElasticPools = 200;
 constexpr uint64_t kJournalsOfDispatchedPools = 200;
+constexpr uint64_t kJournalsOfSeveralPools = 300;
 constexpr size_t kSteps = 800;
 
 uint64_t from_environment(const char* name, uint64_t otherwise) {
@@ -192,6 +194,21 @@ constexpr const char* kMustBeSeenOfDispatchedPools[] = {"create",
                                                         "stop",
                                                         "unlock"};
 
+constexpr const char* kMustBeSeenOfSeveralPools[] = {"adopted further",
+                                                     "answer further",
+                                                     "end rejected busy",
+                                                     "end rejected draining",
+                                                     "end rejected malformed",
+                                                     "end rejected refused",
+                                                     "end rejected state",
+                                                     "end rejected too-many-units",
+                                                     "grant further",
+                                                     "kill",
+                                                     "lease-end done",
+                                                     "lease-end expired-lease",
+                                                     "lease-end worker-lost",
+                                                     "lease-grace"};
+
 // All statements of S0 but those of the router over pools, 35 to 38, which comes later.
 constexpr size_t kMustBeTested[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13,
                                     14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
@@ -271,6 +288,14 @@ TEST(Agreement, DecidesAsTheNaiveCoreInElasticPools) {
                   "DIBS_ELASTIC_JOURNALS",
                   kJournalsOfElasticPools,
                   kMustBeSeenOfElasticPools,
+                  {});
+}
+
+TEST(Agreement, DecidesAsTheNaiveCoreOverSeveralPools) {
+    play_journals(Flavour::kSeveral,
+                  "DIBS_SEVERAL_JOURNALS",
+                  kJournalsOfSeveralPools,
+                  kMustBeSeenOfSeveralPools,
                   {});
 }
 

@@ -31,6 +31,7 @@ bool has_retry_after(Reason reason) {
 // is full refuses at once. S0.25, S0.33: a claim in transition still has its place in the backlog,
 // so that it can always come back to it.
 Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) const {
+    if (!claim.also.empty()) return refusal_of_several(claim, first_claim);
     if (claim.refusal != Reason::kOk) return claim.refusal;
     const Session& session = m_.sessions.at(claim.session);
     if (claim.tag >= session.tags_max || tag_in_use(claim.session, claim.tag))
@@ -52,7 +53,7 @@ Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) co
     *first_claim = claim_with_key(session.uid, claim.key);
     if (*first_claim != 0) return Reason::kDuplicate;
     const auto pending = std::count_if(m_.claims.begin(), m_.claims.end(), [&](const auto& entry) {
-        return entry.second.pool == claim.pool;
+        return units_in(entry.second, claim.pool) != 0;
     });
     if (static_cast<uint64_t>(pending) >= pool.backlog_max) return Reason::kBacklogFull;
     const uint32_t blocks = blocks_for(claim.payload.size()) + blocks_for(claim.meta.size());
@@ -94,6 +95,7 @@ void NaiveCore::apply(const core::Claim& given) {
     claim.tag = command.tag;
     claim.units = command.units;
     claim.pool = command.pool;
+    claim.also.assign(command.also.begin(), command.also.end());
     claim.user_data = command.user_data;
     claim.interval_ns = command.interval_ns;
     claim.by_word = command.by_word;
@@ -114,7 +116,8 @@ void NaiveCore::apply(const core::Claim& given) {
     claim.priority = command.priority;
     if (by_account(command.pool)) take_terms(claim, command.terms);
     take_vectors(claim, command);
-    pool->totals.accepted += 1;
+    for (const uint32_t one : pools_of(claim))
+        m_.pools[one].totals.accepted += 1;
     m_.claims[number] = claim;
 }
 
@@ -137,7 +140,9 @@ void NaiveCore::take_terms(Claim& claim, const core::ClaimTerms* terms) {
 
 // In a pool ordered by account a claim that runs keeps its row.
 uint64_t NaiveCore::claim_rows_used() const {
-    uint64_t used = m_.claims.size();
+    uint64_t used = 0;
+    for (const auto& [number, claim] : m_.claims)
+        used += 1 + claim.also.size();
     for (const auto& [number, lease] : m_.leases)
         used += by_account(lease.pool);
     return used;
@@ -159,7 +164,7 @@ void NaiveCore::apply(const core::Cancel& cancel) {
     if (claim != 0) {
         end_claim_and_free(claim, Outcome::kCancelled, Reason::kOk);
     } else if (lease != 0) {
-        m_.pools.at(m_.leases.at(lease).pool).totals.released += 1;
+        count_release(m_.leases.at(lease));
         end_lease_and_free(lease, false);
     }
 }
@@ -186,9 +191,11 @@ uint64_t NaiveCore::claim_with_key(uint32_t uid, const core::Key& key) const {
 
 // Lease rows that neither a live lease has nor a confirming claim, of any pool, will need.
 uint64_t NaiveCore::lease_rows_free() const {
-    uint64_t spoken_for = m_.leases.size();
+    uint64_t spoken_for = 0;
+    for (const auto& [number, lease] : m_.leases)
+        spoken_for += lease.fences.size();
     for (const auto& [number, claim] : m_.claims)
-        spoken_for += claim.is_confirming || claim.is_promised;
+        spoken_for += claim.is_confirming || claim.is_promised ? 1 + claim.also.size() : 0;
     return limits_.leases - spoken_for;
 }
 
@@ -196,6 +203,7 @@ uint64_t NaiveCore::lease_rows_free() const {
 // unconfirmed reservations it waits, and no slot is popped for it. Slots of a counted pool have
 // nobody to confirm them. "There is a lease row that no confirming claim will need."
 bool NaiveCore::can_be_served(const Claim& claim) const {
+    if (!claim.also.empty()) return several_can_be_served(claim);
     if (claim.wants_part) return slot_for_part(claim).has_value();
     const bool has_slots = ready_for(claim).size() >= claim.units;
     const bool counted = m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted;
@@ -207,6 +215,7 @@ bool NaiveCore::can_be_served(const Claim& claim) const {
 void NaiveCore::serve(uint64_t number) {
     Claim& claim = m_.claims.at(number);
     if (claim.wants_part) return serve_part(number, *slot_for_part(claim));
+    if (!claim.also.empty()) return serve_several(number);
     std::vector<uint64_t> ready = ready_for(claim);
     if (is_elastic(claim.pool)) std::reverse(ready.begin(), ready.end());  // S1.35
     claim.slots.assign(ready.begin(), ready.begin() + claim.units);
@@ -223,7 +232,10 @@ void NaiveCore::serve(uint64_t number) {
 void NaiveCore::reserve(uint64_t number) {
     Claim& claim = m_.claims.at(number);
     claim.is_confirming = true;
-    claim.reserved_until_ns = later(m_.now, m_.pools.at(claim.pool).config.reservation_ttl_ns);
+    TimeNs ttl_ns = shm::kNever;  // the shortest holds
+    for (const uint32_t pool : pools_of(claim))
+        ttl_ns = std::min(ttl_ns, m_.pools.at(pool).config.reservation_ttl_ns);
+    claim.reserved_until_ns = later(m_.now, ttl_ns);
     for (const uint64_t id : claim.slots) {
         Slot& slot = m_.slots.at(id);
         slot.is = SlotIs::kReserved;
@@ -263,11 +275,15 @@ void NaiveCore::wait_again(uint64_t number) {
     claim.is_confirming = false;
     claim.slots.clear();
     claim.abort = 0;
-    const core::PoolConfig& pool = m_.pools.at(claim.pool).config;
-    if (is_draining(claim.pool)) {
-        end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
-    } else if (pool.kind == shm::PoolKind::kCounted && claim.units > pool.slots) {
-        end_claim(number, Outcome::kRejected, Reason::kTooManyUnits, 0);
+    for (const uint32_t of : pools_of(claim)) {
+        const core::PoolConfig& pool = m_.pools.at(of).config;
+        const bool counted = pool.kind == shm::PoolKind::kCounted;
+        if (is_draining(of)) {
+            return end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
+        }
+        if (counted && units_in(claim, of) > pool.slots) {
+            return end_claim(number, Outcome::kRejected, Reason::kTooManyUnits, 0);
+        }
     }
 }
 
@@ -278,10 +294,12 @@ void NaiveCore::end_claim(uint64_t number, Outcome outcome, Reason reason, uint6
     const Claim claim = m_.claims.at(number);
     m_.claims.erase(number);
     arena_freed(claim.payload_blocks + claim.meta_blocks);
-    Totals& totals = m_.pools.at(claim.pool).totals;
-    if (outcome == Outcome::kExpired) totals.expired += 1;
-    if (outcome == Outcome::kCancelled) totals.cancelled += 1;
-    if (outcome == Outcome::kRejected) totals.rejected += 1;
+    for (const uint32_t pool : pools_of(claim)) {
+        Totals& totals = m_.pools.at(pool).totals;
+        if (outcome == Outcome::kExpired) totals.expired += 1;
+        if (outcome == Outcome::kCancelled) totals.cancelled += 1;
+        if (outcome == Outcome::kRejected) totals.rejected += 1;
+    }
 
     Decision& end = tell(DecisionKind::kEnd, claim.session == dying_ ? shm::kNoRow : claim.session);
     end.tag = claim.tag;
@@ -292,7 +310,7 @@ void NaiveCore::end_claim(uint64_t number, Outcome outcome, Reason reason, uint6
     end.value = value;
     const bool is_wanting =
         outcome == Outcome::kExpired || reason == Reason::kBusy || reason == Reason::kCold;
-    if (is_wanting) name_holder(end, oldest_lease_of(claim.pool));
+    if (is_wanting) name_holder(end, oldest_lease_of(pool_that_lacks(claim)));
 
     for (auto& [id, slot] : m_.slots) {
         if (slot.promised_to == number) promised_claim_ended(id);

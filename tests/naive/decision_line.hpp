@@ -37,6 +37,7 @@ struct DecisionLine {
     uint64_t value = 0;
     uint32_t round = 0;
     uint32_t place = 0;  // kAnswer
+    uint32_t part = 0;   // of a claim over several pools
     std::vector<uint32_t> slots;
     std::vector<int64_t> resources;
     uint32_t account = shm::kNoRow;  // its place

@@ -23,7 +23,7 @@ void NaiveCore::lease_expired(uint64_t id) {
     } else if (pool.expiry == ExpiryMode::kLazy) {
         lease.is_uncollected = true;
         tell_of_lease(DecisionKind::kLeaseGrace, lease).value = shm::kNever;
-    } else if (pool.grace_ns != 0) {
+    } else if (grace_of(lease) != 0) {
         begin_grace(lease);
     } else {
         lease_ended_by_time(id);
@@ -34,7 +34,7 @@ void NaiveCore::lease_expired(uint64_t id) {
 // the end of grace (at once if 0, and then without kLeaseGrace) it ends, reason expired lease."
 void NaiveCore::begin_grace(Lease& lease) {
     lease.is_in_grace = true;
-    lease.grace_until_ns = later(m_.now, m_.pools.at(lease.pool).config.grace_ns);
+    lease.grace_until_ns = later(m_.now, grace_of(lease));
     tell_of_lease(DecisionKind::kLeaseGrace, lease).value = lease.grace_until_ns;
 }
 

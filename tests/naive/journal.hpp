@@ -163,15 +163,16 @@ struct Step {
     core::Claim claim;
     std::vector<core::Amount> least;
     std::vector<core::Amount> most;
-    std::string meta;                        // claim
-    RouteSpec route;                         // claim
-    uint64_t if_idle_for_ns = shm::kNever;   // drain
-    uint32_t payload_size = 0;               // claim
-    uint16_t tag = 0;                        // cancel, adopt
-    shm::Reason refusal = shm::Reason::kOk;  // adopt
-    bool broken = false;                     // release
-    uint64_t interval_ns = 0;                // keepalive
-    core::Announce announce;                 // without its views
+    std::vector<std::pair<uint32_t, uint16_t>> also;  // claim: further pools, units
+    RouteSpec route;                                  // claim
+    std::string meta;                                 // claim
+    uint64_t if_idle_for_ns = shm::kNever;            // drain
+    uint32_t payload_size = 0;                        // claim
+    uint16_t tag = 0;                                 // cancel, adopt
+    shm::Reason refusal = shm::Reason::kOk;           // adopt
+    bool broken = false;                              // release
+    uint64_t interval_ns = 0;                         // keepalive
+    core::Announce announce;                          // without its views
     std::string name;
     std::vector<std::string> labels;
     uint32_t attributes_size = 0;

@@ -259,9 +259,27 @@ void choose_dispatch_frequencies(Dice& dice, Character& character) {
     character.process_weight = dice.one_of<uint64_t>({5, 20, 50});
 }
 
+// Pools that take such claims, more than one.
+void choose_several(Dice& dice, Character& character) {
+    character.several = true;
+    character.sessions = dice.one_of<size_t>({2, 3, 4, 6});
+    character.claim_weight = dice.one_of<uint64_t>({30, 60, 90});
+    character.release_weight = dice.one_of<uint64_t>({12, 30, 60});
+}
+
+void choose_of_several(Dice& dice, PoolSpec& pool) {
+    if (dice.percent(6)) return;
+    pool.vector.clear();
+    pool.config.expiry = shm::ExpiryMode::kCooperative;
+    pool.required_label.clear();
+    if (dice.percent(80)) pool.config.when_busy = WhenBusy::kWait;
+    if (dice.percent(70)) pool.config.backlog_max = 64;
+}
+
 void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>& pools) {
     const size_t most = character.accounts || character.elastic ? 2 : 5;
-    const size_t count = character.large ? 2 : dice.between(1, most);
+    const size_t least = character.several ? 2 : 1;
+    const size_t count = character.large ? 2 : dice.between(least, most);
     for (size_t i = 0; i < count; ++i) {
         uint64_t counted_percent = character.large ? 80 : 40;
         if (character.promises) counted_percent = 0;
@@ -283,6 +301,7 @@ void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>&
             choose_sizes(dice, pool);
             if (is_dispatched) choose_dispatch(dice, pool.config);
         }
+        if (character.several) choose_of_several(dice, pool);
         pool.name = "pool" + std::to_string(i);
         pools.push_back(pool);
     }
@@ -296,6 +315,7 @@ Character choose_character(Dice& dice, Journal& journal, Flavour flavour) {
     const bool is_elastic = flavour == Flavour::kElastic || flavour == Flavour::kDispatched;
     character.priorities = flavour == Flavour::kPriorities || is_elastic;
     if (is_elastic) choose_elastic_frequencies(dice, character);
+    if (flavour == Flavour::kSeveral) choose_several(dice, character);
     if (flavour == Flavour::kDispatched) choose_dispatch_frequencies(dice, character);
     if (flavour == Flavour::kAccounts && dice.percent(40)) choose_elastic_accounts(dice, character);
     choose_limits(dice, character, journal.limits);

@@ -28,6 +28,7 @@ struct Character {
     uint64_t refusal_permille = 0;  // of steps in which whoever is asked refuses for now
 
     bool priorities = false;  // most pools are ordered by them
+    bool several = false;     // many claims are over several pools
 
     bool elastic = false;  // most pools are
     uint64_t provide_percent = 2;

@@ -202,8 +202,37 @@ void Writer::claim() {
     if (parks && dice_.percent(60)) make_plain(step);
     if (step.pool != kNoLabel && dice_.percent(80)) want_part(step);
     if (!character_.dispatched && dice_.percent(6)) route(step);
+    if (character_.several && step.route.members.empty() && dice_.percent(45)) want_several(step);
     label_of_number_.push_back(static_cast<uint32_t>(journal_.steps.size()));
     put(step);
+}
+
+// Of one or two further pools, as much as there is at most; now and then what is none.
+void Writer::want_several(Step& step) {
+    const uint64_t count = dice_.percent(97) ? dice_.between(1, 2) : dice_.between(3, 9);
+    for (uint64_t one = 0; one < count; ++one) {
+        const uint32_t pool = dice_.percent(99) ? any_pool(false) : kNoLabel;
+        const bool is_known = std::any_of(step.also.begin(),
+                                          step.also.end(),
+                                          [&](const auto& also) { return also.first == pool; });
+        if ((is_known || pool == step.pool) && dice_.percent(98)) continue;
+        uint64_t units = 1;
+        if (pool != kNoLabel && dice_.percent(40)) {
+            const core::PoolConfig& config = model().pools[player_->pool_row(pool)].config;
+            const bool counted = config.kind == shm::PoolKind::kCounted;
+            units = dice_.between(
+                0, std::min(config.units_max, counted ? config.slots : config.unconfirmed_max));
+        }
+        step.also.emplace_back(pool, static_cast<uint16_t>(std::max<uint64_t>(units, 1)));
+    }
+    if (step.also.empty()) return;
+    if (!dice_.percent(3)) {
+        step.least.clear();
+        step.most.clear();
+        step.claim.offer = 0;
+    }
+    if (dice_.percent(80)) step.claim.units = std::min<uint16_t>(step.claim.units, 2);
+    if (dice_.percent(70)) step.payload_size %= 60;
 }
 
 // Mostly of a claim that waits.

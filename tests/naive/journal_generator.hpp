@@ -14,7 +14,7 @@
 namespace dibs::naive {
 
 // Which pools a journal is about.
-enum class Flavour { kArrival, kAccounts, kPriorities, kElastic, kDispatched };
+enum class Flavour { kArrival, kAccounts, kPriorities, kElastic, kDispatched, kSeveral };
 
 Journal generate_journal(uint64_t seed, size_t steps, Flavour flavour);
 

@@ -93,6 +93,8 @@ class Writer {
     std::string any_type_of(uint32_t pool);
     bool all_queues_are_read() const;
 
+    void want_several(Step& step);
+
     // journal_of_vectors.cpp
     void want_part(Step& step);
     void accept_offer(Step& step);

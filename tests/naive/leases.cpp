@@ -25,20 +25,25 @@ void NaiveCore::grant(uint64_t number) {
     m_.claims.erase(number);
     arena_freed(claim.payload_blocks);
 
-    Pool& pool = m_.pools.at(claim.pool);
-    pool.last_dispatch_ns = m_.now;
-    pool.totals.granted += 1;
-    if (claim.turn == m_.turn) pool.totals.hits += 1;
-
     Lease lease;
+    TimeNs interval_max_ns = shm::kNever;
+    for (const uint32_t one : pools_of(claim)) {
+        Pool& pool = m_.pools.at(one);
+        pool.last_dispatch_ns = m_.now;
+        pool.totals.granted += 1;
+        if (claim.turn == m_.turn) pool.totals.hits += 1;
+        lease.fences[one] = pool.fence_next++;
+        interval_max_ns = std::min(interval_max_ns, pool.config.interval_max_ns);
+    }
+
     lease.claim = number;
     lease.session = claim.session;
     lease.tag = claim.tag;
     lease.pool = claim.pool;
     lease.user_data = claim.user_data;
-    lease.fence = pool.fence_next++;
+    lease.fence = lease.fences.at(claim.pool);
     lease.key = claim.key;
-    lease.interval_ns = std::min(claim.interval_ns, pool.config.interval_max_ns);
+    lease.interval_ns = std::min(claim.interval_ns, interval_max_ns);
     if (lease.interval_ns != 0) lease.expires_ns = later(m_.now, lease.interval_ns);
     lease.by_word = claim.by_word && lease.interval_ns != 0;
     lease.granted_ns = m_.now;
@@ -49,7 +54,7 @@ void NaiveCore::grant(uint64_t number) {
     lease.cost = claim.carried;
     // "A plain claim, of one unit, without interval, key and payload."
     const bool is_plain = claim.units == 1 && claim.interval_ns == 0 && claim.key == core::Key{} &&
-                          claim.payload_blocks == 0 && claim.meta_blocks == 0;
+                          claim.payload_blocks == 0 && claim.meta_blocks == 0 && claim.also.empty();
     lease.may_park = is_plain && parks(claim.pool) && !is_draining(claim.pool);
     m_.leases[number] = lease;
     m_.ended.erase(number);
@@ -59,7 +64,7 @@ void NaiveCore::grant(uint64_t number) {
         Slot& slot = m_.slots.at(id);
         slot.is = SlotIs::kLeased;
         slot.claim = number;
-        slot.fence = lease.fence;
+        slot.fence = lease.fences.at(slot.pool);
         slot.has_confirmed = true;
         // Of accounts.
         slot.is_unconfirmed = slot.session == shm::kNoRow;
@@ -83,7 +88,8 @@ void NaiveCore::grant(uint64_t number) {
     if (m_.has_passed) m_.granted_by_pass.insert(number);
     grant.has_class = by_account(lease.pool);
     if (grant.has_class) grant.to_class = claim.served_class;
-    list_slots(grant, lease.slots);
+    list_slots(grant, slots_in(lease, lease.pool));
+    if (!claim.also.empty()) return tell_further(decisions_.size() - 1, m_.leases.at(number));
     list_part(grant, m_.slots.at(lease.slots.front()));
 }
 
@@ -113,7 +119,7 @@ void NaiveCore::apply(const core::Release& release) {
     tell_result(release.session, release.user_data, refusal.value_or(Reason::kOk));
     if (refusal == Reason::kNotHolder) name_holder(decisions_.back(), &m_.leases.at(release.lease));
     if (refusal) return;
-    m_.pools.at(m_.leases.at(release.lease).pool).totals.released += 1;
+    count_release(m_.leases.at(release.lease));
     end_lease_and_free(release.lease, release.broken);
 }
 
@@ -179,8 +185,9 @@ TimeNs NaiveCore::keep_alive(Lease& lease, TimeNs asked_ns) {
     if (lease.interval_ns == 0) return 0;
     // "It does not prolong it", and nothing is left of a grace that has ended.
     if (lease.is_revoking) return lease.grace_until_ns - std::min(lease.grace_until_ns, m_.now);
-    const TimeNs interval_ns = std::min(asked_ns == 0 ? lease.interval_ns : asked_ns,
-                                        m_.pools.at(lease.pool).config.interval_max_ns);
+    TimeNs interval_ns = asked_ns == 0 ? lease.interval_ns : asked_ns;
+    for (const auto& [pool, fence] : lease.fences)
+        interval_ns = std::min(interval_ns, m_.pools.at(pool).config.interval_max_ns);
     lease.expires_ns = later(m_.now, interval_ns);
     lease.is_in_grace = false;
     lease.is_uncollected = false;
@@ -224,7 +231,7 @@ Decision& NaiveCore::tell_of_lease(DecisionKind kind, const Lease& lease) {
     told.claim = lease.claim;
     told.id = lease.claim;
     told.fence = lease.fence + lease.takes;
-    if (kind == DecisionKind::kLeaseEnd) list_slots(told, lease.slots);
+    if (kind == DecisionKind::kLeaseEnd) list_slots(told, slots_in(lease, lease.pool));
     return told;
 }
 
@@ -264,7 +271,8 @@ void NaiveCore::apply(const core::Adopt& adopt) {
     Decision& adopted = tell_of_lease(DecisionKind::kAdopted, lease);
     adopted.user_data = adopt.user_data;
     adopted.value = lease.interval_ns;
-    list_slots(adopted, lease.slots);
+    list_slots(adopted, slots_in(lease, lease.pool));
+    if (lease.fences.size() > 1) tell_further(decisions_.size() - 1, lease);
     tell_lease_end(given, Reason::kAdopted);
 }
 

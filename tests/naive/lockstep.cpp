@@ -44,6 +44,9 @@ class Lockstep {
               std::any_of(journal.pools.begin(),
                           journal.pools.end(),
                           [](const PoolSpec& pool) { return pool.config.workers_max != 0; })),
+          has_several_(std::any_of(journal.steps.begin(),
+                                   journal.steps.end(),
+                                   [](const Step& step) { return !step.also.empty(); })),
           has_restarts_(
               std::any_of(journal.steps.begin(),
                           journal.steps.end(),
@@ -82,6 +85,7 @@ class Lockstep {
     size_t turn_begin_ = 0;
     bool has_accounts_ = false;
     bool has_elastic_ = false;
+    bool has_several_ = false;
     // Turns of the core at the same time, that were no cuts: whether they go on with the last one.
     std::vector<bool> turns_more_;
     bool has_restarts_ = false;
@@ -237,8 +241,10 @@ bool Lockstep::close_turn(size_t step, Death death) {
     for (const DecisionLine& line : naive_player_.lines())
         coverage_->count(line);
     if (!ended) return disagree(step, "the core has work left after 10,000 turns at one time");
+    // The statements are about claims of one pool.
     const std::string broken =
-        statements_.judge(record_.close(naive_.model().now, *real_, *real_player_));
+        has_several_ ? ""
+                     : statements_.judge(record_.close(naive_.model().now, *real_, *real_player_));
     if (!compare(step)) {
         if (!broken.empty()) found_->what += "; the core breaks " + broken;
         return false;
@@ -404,6 +410,7 @@ bool Lockstep::disagree(size_t step, const std::string& what) {
 void Coverage::count(const DecisionLine& line) {
     std::string key = name_of(line.kind);
     if (line.may_park) key += " may-park";
+    if (line.part != 0) key += " further";
     const bool is_wide = line.kind == core::DecisionKind::kCreate && line.value != 0;
     if (is_wide) key += " wide";
     if (line.kind == core::DecisionKind::kEnd) key += std::string(" ") + name_of(line.outcome);

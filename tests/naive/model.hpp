@@ -132,6 +132,7 @@ struct Claim {
     uint16_t tag = 0;
     uint16_t units = 0;
     uint32_t pool = 0;
+    std::vector<core::PoolUnits> also;  // the further pools of one over several
     uint64_t user_data = 0;
     TimeNs deadline_ns = shm::kNever;
     TimeNs interval_ns = 0;
@@ -165,6 +166,20 @@ struct Claim {
     bool is_locked = false;
 };
 
+// The units of this pool that it wants; 0: none.
+inline uint16_t units_in(const Claim& claim, uint32_t pool) {
+    if (claim.pool == pool) return claim.units;
+    for (const core::PoolUnits& other : claim.also)
+        if (other.pool == pool) return other.units;
+    return 0;
+}
+inline std::vector<uint32_t> pools_of(const Claim& claim) {
+    std::vector<uint32_t> pools = {claim.pool};
+    for (const core::PoolUnits& other : claim.also)
+        pools.push_back(other.pool);
+    return pools;
+}
+
 struct Lease {
     uint64_t claim = 0;  // its claim's number, and its id
     uint32_t session = 0;
@@ -172,6 +187,7 @@ struct Lease {
     uint32_t pool = 0;
     uint64_t user_data = 0;
     uint64_t fence = 0;
+    std::map<uint32_t, uint64_t> fences;  // in each of its pools
     core::Key key = {};
     TimeNs interval_ns = 0;  // granted; 0 = bound to its holder's life
     TimeNs expires_ns = shm::kNever;

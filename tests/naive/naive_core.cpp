@@ -47,15 +47,7 @@ void NaiveCore::decide(bool last_pass) {
     run_timers();
     boots_time_out();
     m_.has_passed = true;
-    for (uint32_t pool = 0; pool < m_.pools.size(); ++pool) {
-        if (by_account(pool)) {
-            pass_by_account(pool);
-        } else {
-            do
-                pass_in_order(pool);
-            while (is_elastic(pool) && provision(pool));
-        }
-    }
+    pass_over_pools();
     tell_drained();
     if (last_pass) tell_pulled();
     if (last_pass && !m_.pass_once_more) publish_demand();  // "behind its last pass"
@@ -72,6 +64,11 @@ void NaiveCore::pass_in_order(uint32_t pool) {
     for (const uint64_t number : order_of(pool)) {
         const Claim& claim = m_.claims.at(number);
         if (claim.is_confirming) continue;
+        if (!claim.also.empty()) {
+            goes_back_ = can_be_served(claim);
+            if (goes_back_) serve(number);
+            return;
+        }
         if (!can_be_served(claim)) collect_for(claim);
         if (can_be_served(claim)) {
             serve(number);
@@ -88,9 +85,16 @@ void NaiveCore::pass_in_order(uint32_t pool) {
     held_back_.clear();
     for (const uint64_t number : pending_of(pool)) {
         const Claim& claim = m_.claims.at(number);
-        const bool is_passed_over = somebody_waits || is_held(claim);
+        const bool is_passed_over = (somebody_waits || is_held(claim)) && claim.also.empty();
         if (is_passed_over && claim.is_impatient && !claim.is_confirming) reject_impatient(number);
     }
+}
+
+void NaiveCore::pass_over(uint32_t pool) {
+    if (by_account(pool)) return pass_by_account(pool);
+    do
+        pass_in_order(pool);
+    while (is_elastic(pool) && provision(pool));
 }
 
 // S1.1: locked before all others, priority descending, first seen, id: these two are one number.

@@ -123,6 +123,7 @@ class NaiveCore {
     // turn
     void sweep_reservations();
     void run_timers();
+    void pass_over(uint32_t pool);
     void pass_in_order(uint32_t pool);
     std::vector<uint64_t> order_of(uint32_t pool) const;
     bool is_held(const Claim& claim) const;
@@ -162,6 +163,24 @@ class NaiveCore {
     void wait_again(uint64_t number);
     void end_claim(uint64_t number, shm::Outcome outcome, shm::Reason reason, uint64_t value);
     void end_claim_and_free(uint64_t number, shm::Outcome outcome, shm::Reason reason);
+
+    // claims over several pools
+    shm::Reason refusal_of_several(const core::Claim& claim, uint64_t* first_claim) const;
+    bool is_first_everywhere(const Claim& claim) const;
+    bool several_can_be_served(const Claim& claim) const;
+    void serve_several(uint64_t number);
+    void pass_over_pools();
+    std::optional<uint64_t> first_that_ends_late() const;
+    uint32_t pool_that_lacks(const Claim& claim) const;
+    void count_release(const Lease& lease);
+    TimeNs grace_of(const Lease& lease) const;
+    void tell_further(size_t first, const Lease& lease);
+    template <class Holder>
+    std::vector<uint64_t> slots_in(const Holder& holder, uint32_t pool) const {
+        std::vector<uint64_t> found = holder.slots;
+        std::erase_if(found, [&](uint64_t slot) { return m_.slots.at(slot).pool != pool; });
+        return found;
+    }
 
     // leases
     void grant(uint64_t number);
@@ -474,6 +493,7 @@ class NaiveCore {
     std::vector<int64_t> decided_costs_;
     std::deque<std::string> entry_names_;  // that decisions of this turn name
     std::vector<Vector> held_back_;        // in a pass: what those want at least who wait
+    bool goes_back_ = false;               // in a pass: one over several pools was served
 };
 
 }  // namespace dibs::naive

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "broker/core/core.hpp"
@@ -274,6 +275,15 @@ void Player<CoreType>::hear(const Decision& decision) {
             if (decision.resources_count != 0) slots_[part_label(decision.claim)] = decision.id;
             break;
         case DecisionKind::kGrant: {
+            if (decision.part != 0) {  // the handle is another row
+                std::vector<uint64_t>& before = claims_of_lease_row_[core::row_of(decision.id)];
+                if constexpr (std::is_same_v<CoreType, core::Core>) {
+                    reused_.insert(reused_.end(), before.begin(), before.end());
+                    before.clear();
+                }
+                claims_of_leases_[decision.id] = decision.claim;
+                break;
+            }
             // A claim that was granted before and waited again: its old lease has no name any more.
             for (auto& [row, claims] : claims_of_lease_row_)
                 std::erase(claims, decision.claim);
@@ -341,6 +351,7 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
         case DecisionKind::kAnswer:
             of_claim();
             line.claim = 0;
+            line.part = decision.part;
             line.place = decision.slots_begin;
             line.answer.assign(decision.answer.begin(), decision.answer.end());
             break;
@@ -349,6 +360,9 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             line.user_data = decision.user_data;
             line.fence = decision.fence;
             line.value = decision.value;
+            line.pool = pool_label(decision.pool);
+            line.round = decision.round;
+            line.part = decision.part;
             line.provision = decision.provision;
             line.may_park = decision.may_park;
             line.has_class = decision.has_class;
@@ -371,6 +385,8 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             held_by();
             break;
         case DecisionKind::kAdopted:
+            line.round = decision.round;
+            line.part = decision.part;
             line.user_data = decision.user_data;
             line.value = decision.value;
             [[fallthrough]];

@@ -106,7 +106,7 @@ void NaiveCore::shrink_pool(uint32_t row) {
     pool.number_next = std::min(pool.number_next, wanted);
     const std::map<uint64_t, Claim> claims = m_.claims;
     for (const auto& [number, claim] : claims) {
-        if (claim.pool != row || claim.is_confirming || claim.units <= wanted) continue;
+        if (claim.is_confirming || units_in(claim, row) <= wanted) continue;
         end_claim(number, Outcome::kRejected, Reason::kTooManyUnits, 0);
     }
     const std::map<uint64_t, Slot> slots = m_.slots;
@@ -182,13 +182,14 @@ Reason NaiveCore::apply(const core::Drain& drain, TimeNs* left_ns) {
     if (!drain.on) return Reason::kOk;
     const std::map<uint64_t, Claim> claims = m_.claims;
     for (const auto& [number, claim] : claims) {
-        if (claim.is_confirming || !(of_broker || claim.pool == drain.pool)) continue;
+        if (claim.is_confirming || !(of_broker || units_in(claim, drain.pool) != 0)) continue;
         end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
     }
     // "Its leases end, the oldest grant first."
     std::map<uint64_t, uint64_t> by_fence;
     for (const auto& [number, lease] : m_.leases)
-        if (if_idle && lease.pool == drain.pool) by_fence[lease.fence] = number;
+        if (if_idle && lease.fences.contains(drain.pool))
+            by_fence[lease.fences.at(drain.pool)] = number;
     for (const auto& [fence, number] : by_fence)
         lease_ended_by_time(number);
     return Reason::kOk;
@@ -197,12 +198,12 @@ Reason NaiveCore::apply(const core::Drain& drain, TimeNs* left_ns) {
 // S3.12, S3.13. "Under strict expiry its holder may live." What is being taken has its time.
 bool NaiveCore::is_idle_for(uint32_t pool, TimeNs for_ns, TimeNs* left_ns) const {
     bool is_idle = std::none_of(m_.claims.begin(), m_.claims.end(), [&](const auto& entry) {
-        return entry.second.pool == pool;
+        return units_in(entry.second, pool) != 0;
     });
     TimeNs left = 0;
     const bool strict = m_.pools.at(pool).config.expiry == shm::ExpiryMode::kStrict;
     for (const auto& [number, lease] : m_.leases) {
-        if (lease.pool != pool) continue;
+        if (!lease.fences.contains(pool)) continue;
         const bool is_over = lease.expires_ns < m_.now;
         // An interval beyond all time ends at the last instant that there is.
         const TimeNs end =
@@ -223,7 +224,7 @@ Reason NaiveCore::delete_pool(uint32_t row, bool when_unused) {
         if (std::exchange(m_.pools[row].is_leaving, true)) return Reason::kOk;
         const std::map<uint64_t, Claim> claims = m_.claims;
         for (const auto& [number, claim] : claims) {
-            if (claim.pool != row || claim.is_confirming) continue;
+            if (units_in(claim, row) == 0 || claim.is_confirming) continue;
             end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
         }
         shrink_pool(row);
@@ -265,7 +266,7 @@ bool NaiveCore::by_account(uint32_t pool) const {
 std::vector<uint64_t> NaiveCore::pending_of(uint32_t pool) const {
     std::vector<uint64_t> numbers;
     for (const auto& [number, claim] : m_.claims) {
-        if (claim.pool == pool) numbers.push_back(number);
+        if (units_in(claim, pool) != 0) numbers.push_back(number);
     }
     return numbers;
 }
@@ -290,8 +291,9 @@ bool NaiveCore::may_ask(uint32_t pool, uint64_t workers) const {
 const Lease* NaiveCore::oldest_lease_of(uint32_t pool) const {
     const Lease* oldest = nullptr;
     for (const auto& [claim, lease] : m_.leases) {
-        if (lease.pool != pool) continue;
-        if (oldest == nullptr || lease.fence < oldest->fence) oldest = &lease;
+        if (!lease.fences.contains(pool)) continue;
+        const bool is_older = oldest == nullptr || lease.fences.at(pool) < oldest->fences.at(pool);
+        if (is_older) oldest = &lease;
     }
     return oldest;
 }
@@ -329,7 +331,7 @@ PoolCounters NaiveCore::counters(uint32_t row) const {
         counters.parts += slot.part_of.has_value();
     }
     for (const auto& [number, claim] : m_.claims) {
-        if (claim.pool != row) continue;
+        if (units_in(claim, row) == 0) continue;
         (claim.is_confirming ? counters.confirming : counters.waiting) += 1;
     }
     for (const auto& [number, lease] : m_.leases) {

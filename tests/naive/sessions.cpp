@@ -71,7 +71,7 @@ void NaiveCore::client_died(uint32_t session) {
     const std::map<uint64_t, Lease> leases = m_.leases;
     for (const auto& [number, lease] : leases) {
         if (lease.session != session) continue;
-        m_.pools.at(lease.pool).totals.released += 1;
+        count_release(lease);
         end_lease_and_free(number, false);
     }
 }

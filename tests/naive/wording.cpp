@@ -313,6 +313,8 @@ std::string to_string(const Step& step) {
             say_amounts(line, step.least);
             if (!step.most.empty()) say_amounts(line.say("most"), step.most);
             line.add("offer", step.claim.offer, 0).add("meta", step.meta.size(), 0);
+            for (const auto& [pool, units] : step.also)
+                line.add("also", pool, kNoLabel).add("units", units, kNoLabel);
             break;
         case StepKind::kCancel:
             line.add("tag", step.tag, kNoLabel);
@@ -422,6 +424,7 @@ std::string to_string(const DecisionLine& decision) {
     line.say(name_of(decision.reason)).add("first", decision.first_claim, 0);
     line.add("fence", decision.fence, 0).add("value", decision.value, 0);
     line.add("round", decision.round, 0).add("place", decision.place, 0);
+    line.add("part", decision.part, 0);
     if (!decision.slots.empty()) line.say("slots:");
     for (size_t from = 0, to = 0; from < decision.slots.size(); from = to) {
         for (to = from + 1; to < decision.slots.size(); ++to) {

@@ -215,6 +215,11 @@ void NaiveCore::tell_answer(const Slot& slot, std::span<const uint8_t> bytes) {
     answer.pool = slot.pool;
     answer.claim = slot.claim;
     answer.answer = bytes;
+    const auto put_part = [&](const Claim& of) {
+        const std::vector<uint32_t> pools = pools_of(of);
+        const auto part = std::find(pools.begin(), pools.end(), slot.pool);
+        answer.part = static_cast<uint8_t>(part - pools.begin());
+    };
     const auto put_place = [&](const std::vector<uint64_t>& slots) {
         const auto place = std::find(slots.begin(), slots.end(), slot.id);
         answer.slots_begin = static_cast<uint32_t>(place - slots.begin());
@@ -224,12 +229,14 @@ void NaiveCore::tell_answer(const Slot& slot, std::span<const uint8_t> bytes) {
         answer.session = lease.session;
         answer.tag = lease.tag;
         answer.reason = Reason::kDone;  // its last one
-        put_place(lease.slots);
+        put_place(slots_in(lease, slot.pool));
+        put_part(lease.was);
     } else {
         const Claim& claim = m_.claims.at(slot.claim);
         answer.session = claim.session;
         answer.tag = claim.tag;
-        put_place(claim.slots);
+        put_place(slots_in(claim, slot.pool));
+        put_part(claim);
     }
 }
 

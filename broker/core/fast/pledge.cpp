@@ -41,7 +41,7 @@ bool Core::foresee_next(const Claim& command, Foreseen* seen) const {
     const Parts& parts = *parts_;
     const State& state = parts.state;
     uint64_t other = 0;
-    if (command.units != 1 || !parts.nothing_goes_on() ||
+    if (command.units != 1 || !command.also.empty() || !parts.nothing_goes_on() ||
         parts.claim_refusal(command, &other) != Reason::kOk || !parts.may_stay_fresh(command) ||
         !parts.servable(command.pool, 1)) {
         return false;

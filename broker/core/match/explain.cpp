@@ -55,6 +55,7 @@ WaitReason Explainer::obstacle_of(uint32_t row, Explanation* told) {
     }
     if (!free_rows().lease_row_left()) return WaitReason::kLeases;
     if (!matcher().servable(claim.pool, claim.units)) return WaitReason::kUnconfirmed;
+    if (is_several(claim) && !several_pools().can_serve(row)) return WaitReason::kOtherPools;
     if (crowd == nullptr) return WaitReason::kNextTurn;
     crowds().choose_slots(*crowd, false);  // without what the last pass has kept for other claims
     return book()->chosen.size() < claim.units ? WaitReason::kHeldBack : WaitReason::kNextTurn;
@@ -142,16 +143,21 @@ WaitReason Explainer::obstacle_to_part(uint32_t row, Explanation* told) {
     return WaitReason::kLacks;
 }
 
-Explanation Explainer::explain(uint32_t row) {
-    const shm::ClaimRow& claim = state.claims[row];
+Explanation Explainer::explain(uint32_t named) {
     Explanation told;
-    if (claim.state == shm::ClaimState::kFree) return told;
-    if (claim.state == shm::ClaimState::kRunning) return told;
+    if (state.claims[named].state == shm::ClaimState::kFree) return told;
+    if (state.claims[named].state == shm::ClaimState::kRunning) return told;
+    const bool several = is_several(state.claims[named]);
+    const uint32_t row = several ? several_pools().stopped_row(named) : named;
+    const shm::ClaimRow& claim = state.claims[row];
+    if (several) told.pool = claim.pool;
+    if (several) told.holds_back = several_pools().held_back(row);
     const shm::PoolRow& pool = state.pools[claim.pool];
     told.waiting = pool.waiting;
     told.units = claim.units;
     told.waited_ns = turn().now_ns - std::min(turn().now_ns, claim.enqueued_ns);
-    told.left_ns = left_until(claim.deadline_ns, turn().now_ns);
+    const TimeNs deadline_ns = state.claims[several_pools().first_claim(row)].deadline_ns;
+    told.left_ns = left_until(deadline_ns, turn().now_ns);
     const bool listed = matcher().by_account(claim.pool);
     if (claim.state == shm::ClaimState::kPromised) {
         explain_promise(row, &told);

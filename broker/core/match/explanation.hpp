@@ -44,6 +44,8 @@ enum class WaitReason : uint8_t {
     kAtQuota = 22,        // first in line; at quota, or there are as many workers as there may be
     kPausing = 23,        // first in line; types at capacity or after a failed start, or throttled
     kLimit = 24,          // first in line; as many units run as the limit has after an overload
+    // Any pool in order of arrival.
+    kOtherPools = 25,  // first in line; it could be served here, and waits for other pools, too
 };
 
 // What keeps an elastic pool from ordering a worker.
@@ -87,6 +89,11 @@ struct Explanation {
     uint64_t left_ns = shm::kNever;  // until its deadline; of a confirming one its reservation's
     // Lease row: the oldest live lease of the pool; ordered by account: of a slot with its labels.
     uint32_t holder = shm::kNoRow;
+
+    // Over several pools: what is said here is of this one, the first that keeps it waiting; else
+    // kNoRow. And how many idle slots of its pools it keeps from those behind it.
+    uint32_t pool = shm::kNoRow;
+    uint32_t holds_back = 0;
 
     // kLacks: the place of the resource of which the fewest slots have enough.
     uint32_t resource = 0;

@@ -44,7 +44,9 @@ struct Matcher : Module<Matcher> {
 
     // pass.cpp
     bool pass();
+    bool pass_over(uint32_t pool);
     bool end_impatient_of(uint32_t pool);
+    void end_impatient(uint32_t claim);
     [[nodiscard]] bool servable(uint32_t pool, uint32_t units) const;
     [[nodiscard]] bool can_serve(uint32_t claim) {
         const shm::ClaimRow& row = state.claims[claim];
@@ -218,7 +220,6 @@ struct Matcher : Module<Matcher> {
 
   private:
     // pass.cpp
-    bool pass_over(uint32_t pool);
     bool serve_pool(uint32_t pool);
     bool pass_by_priority(uint32_t pool);
     bool serve_in_order(uint32_t pool);
@@ -226,7 +227,6 @@ struct Matcher : Module<Matcher> {
     uint32_t take_last_idle(uint32_t pool, uint32_t units);
     void serve(uint32_t claim);
     void reserve(uint32_t claim);
-    void end_impatient(uint32_t claim);
 
     [[nodiscard]] bool serves_by_arrival(uint32_t pool) const {
         return state.pools[pool].order == shm::PoolOrder::kArrival;

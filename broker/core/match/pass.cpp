@@ -18,11 +18,15 @@ constexpr uint32_t kPassedOverMax = 32;
 
 bool Matcher::pass() {
     if (book()) book()->is_passing = book()->has_passed = true;
-    for (uint32_t pool = turn().dirty.first(0); pool != kNoRow;
-         pool = turn().dirty.first(pool + 1)) {
-        looked_again = false;
-        if (!pass_over(pool)) return false;
-        if (!looked_again) turn().dirty.remove(pool);
+    if (several_pools().waiting != 0) [[unlikely]] {
+        if (!several_pools().pass_over_all()) return false;
+    } else {
+        for (uint32_t pool = turn().dirty.first(0); pool != kNoRow;
+             pool = turn().dirty.first(pool + 1)) {
+            looked_again = false;
+            if (!pass_over(pool)) return false;
+            if (!looked_again) turn().dirty.remove(pool);
+        }
     }
     if (book()) end_account_turn();
     return true;
@@ -63,6 +67,11 @@ bool Matcher::serve_in_order(uint32_t pool) {
     uint32_t passed_over = 0;
     for (uint32_t claim = next_claim(pool); claim != kNoRow; claim = next_behind(pool, last)) {
         if (turn().full()) return false;
+        if (is_several(state.claims[claim])) [[unlikely]] {
+            if (!several_pools().can_serve(claim)) return true;
+            several_pools().serve(claim);
+            return false;
+        }
         const uint32_t units = state.claims[claim].units;
         const bool waits = (state.claims[claim].flags & kImpatient) == 0;
         if (!can_serve(claim)) {
@@ -88,13 +97,18 @@ bool Matcher::serve_in_order(uint32_t pool) {
 // Those of the pool that have not been served.
 bool Matcher::end_impatient_of(uint32_t pool) {
     if (impatient.empty()) return true;
+    // Behind a claim over several pools they may still be served in this turn.
+    if (several_pools().waiting != 0 && backlog.head(pool) != kNoRow &&
+        is_several(state.claims[backlog.head(pool)])) {
+        return true;
+    }
     const auto number = [&](uint32_t claim) { return state.claims[claim].arrival; };
     // In order of number, and once each: a claim that came back stands in the list twice.
     turn().scratch.clear();
     for (const uint32_t claim : impatient) {
         const shm::ClaimRow& row = state.claims[claim];
         if (row.state != shm::ClaimState::kWaiting || row.pool != pool) continue;
-        if ((row.flags & kImpatient) == 0) continue;
+        if ((row.flags & kImpatient) == 0 || is_several(row)) continue;
         turn().scratch.push_back(claim);
     }
     std::sort(turn().scratch.begin(), turn().scratch.end(), [&](uint32_t left, uint32_t right) {
@@ -231,7 +245,7 @@ void Matcher::reserve(uint32_t row) {
         assign.round = taken.round;
         assign.slot_number = taken.number;
         assign.room = taken.room;
-        assign.value = row;  // the claim's row: its payload is still there
+        assign.value = several_pools().first_claim(row);  // its payload is still there
         if (taken.part_of != kNoRow) vectors().list_part(&assign, slot);
         assign.provision = by_account(claim.pool) && crowds().lacks_preferred(row, slot);
         slot = taken.holder_next;

@@ -69,7 +69,10 @@ void DerivedInvariants::pool(uint32_t row) const {
 void DerivedInvariants::claim(uint32_t row) const {
     const shm::ClaimRow& claim = parts.state.claims[row];
     if (claim.state == ClaimState::kFree || claim.state == ClaimState::kRunning) return;
-    tagged({wrongs, "claim", claim.arrival}, parts.tags[claim.session], claim.tag, row);
+    tagged({wrongs, "claim", claim.arrival},
+           parts.tags[claim.session],
+           claim.tag,
+           parts.first_claim(row));
 }
 
 void DerivedInvariants::lease(uint32_t row) const {
@@ -78,7 +81,7 @@ void DerivedInvariants::lease(uint32_t row) const {
     tagged({wrongs, "lease of claim", lease.arrival},
            parts.tags[lease.session],
            lease.tag,
-           row | kTagLease);
+           parts.first_lease(row) | kTagLease);
 }
 
 void Invariants::leases(uint32_t begin, uint32_t end) {
@@ -231,7 +234,7 @@ void Invariants::sessions() {
         const auto free = std::count(tags.begin(), tags.end(), kTagFree);
         it.expect_count("tags",
                         tags.size() - static_cast<size_t>(free),
-                        uint64_t{counts[kClaimsOf]} + counts[kLeasesOf]);
+                        uint64_t{counts[kClaimsOf]} + counts[kLeasesOf] - counts[kFurtherOf]);
     }
 }
 
@@ -316,6 +319,13 @@ void Invariants::totals() {
     for (const auto& pool : counts_.pools)
         confirming += pool[kConfirmingClaims];
     const Subject it(&wrongs_, "all");
+    const auto several = std::count_if(live_claims_.begin(), live_claims_.end(), [&](uint32_t row) {
+        const shm::ClaimRow& claim = state_.claims[row];
+        return is_several(claim) && claim.state == ClaimState::kWaiting;
+    });
+    it.expect_count("rows that wait in several pools",
+                    static_cast<uint64_t>(several),
+                    parts_.SeveralPools::waiting);
     it.expect_count("confirming claims", confirming, parts_.confirming_total);
     it.expect_count("timers", counts_.tables[kTimers], parts_.timers.size());
     it.expect_count("kept slots", counts_.tables[kKeptSlots], parts_.kept_slots.size());

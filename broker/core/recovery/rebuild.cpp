@@ -79,7 +79,8 @@ void Rebuild::claim(uint32_t row) {
         return;
     }
     assert(claim.tag < parts_.tags[claim.session].size());
-    parts_.tags[claim.session][claim.tag] = row;
+    const bool is_first = !is_further(claim, row);
+    if (is_first) parts_.tags[claim.session][claim.tag] = row;
     parts_.add_key(claim.session, claim.key, row);
     parts_.claim_is_found(row);
     if (claim.deadline_ns != kNever) {
@@ -88,10 +89,12 @@ void Rebuild::claim(uint32_t row) {
     if (claim.state == ClaimState::kWaiting || claim.state == ClaimState::kPromised) {
         parts_.backlog.push_back(claim.pool, row);
         parts_.waiting_units[claim.pool] += claim.units;
+        if (is_several(claim)) ++parts_.SeveralPools::waiting;
         if ((claim.flags & kImpatient) != 0) parts_.impatient.push_back(row);
     } else {
         parts_.backlog.keep_seat(claim.pool, row);
         ++parts_.confirming_total;
+        if (!is_first) return;
         parts_.timers.set(TimerKind::kReservation, row, claim.reserved_until_ns, claim.arrival);
     }
 }
@@ -116,6 +119,7 @@ void Rebuild::leases(uint32_t begin, uint32_t end) {
             by_age_.push_back({lease.fence, row, lease.pool});
         }
         assert(lease.tag < parts_.tags[lease.session].size());
+        if (is_further(lease, row)) continue;  // the first row has the rest
         parts_.tags[lease.session][lease.tag] = row | kTagLease;
         parts_.add_key(lease.session, lease.key, row | kTagLease);
         parts_.keep_room(lease);

@@ -155,8 +155,36 @@ void RowInvariants::claim(uint32_t row) const {
         const uint32_t confirmed = confirmed_slots(state, claim);
         it.expect_count("confirmed slots", confirmed, claim.confirmed);
         const bool is_over = now_ns > claim.deadline_ns;  // its timer is on its way
-        it.expect(confirmed < claim.units || is_over, "is confirmed by all and not granted");
+        it.expect(confirmed < claim.units || is_over || is_several(claim),
+                  "is confirmed by all and not granted");
     }
+    if (is_several(claim)) several(claim, row);
+}
+
+// Of a claim over several pools: no part is held while another one waits.
+void RowInvariants::several(const shm::ClaimRow& claim, uint32_t row) const {
+    const Subject it(wrongs, "claim over several pools", claim.arrival);
+    const shm::ClaimRow& first = state.claims[claim.several_first];
+    it.expect(claim.deadline_ns == kNever || claim.several_first == row,
+              "has a deadline for one of its pools");
+    if (claim.state != ClaimState::kReserved || claim.several_first != row) return;
+    bool is_over = now_ns > claim.deadline_ns;
+    for (uint32_t at = row; at != kNoRow; at = state.claims[at].several_next) {
+        const shm::ClaimRow& part = state.claims[at];
+        it.expect(part.reserved_until_ns == first.reserved_until_ns, "is reserved for two times");
+        is_over = is_over || part.confirmed < part.units;
+    }
+    it.expect(is_over, "is confirmed by all and not granted");
+}
+
+void RowInvariants::several(const shm::LeaseRow& lease) const {
+    const Subject it(wrongs, "lease over several pools of claim", lease.arrival);
+    const shm::LeaseRow& first = state.leases[first_row_of(lease)];
+    it.expect(lease.expires_ns == first.expires_ns && lease.interval_ns == first.interval_ns &&
+                  lease.grace_until_ns == first.grace_until_ns && lease.mode == first.mode,
+              "ends at two times");
+    constexpr uint32_t kOfOne = shm::LeaseFlag::kMayPark | shm::LeaseFlag::kTakesSeen;
+    it.expect((lease.flags & kOfOne) == 0, "is parked, or was");
 }
 
 void RowInvariants::lease(uint32_t row) const {
@@ -173,6 +201,7 @@ void RowInvariants::lease(uint32_t row) const {
     constexpr uint32_t kOfParked = shm::LeaseFlag::kParked | shm::LeaseFlag::kWanted;
     it.expect((lease.flags & kOfParked) == 0 || (lease.flags & shm::LeaseFlag::kMayPark) != 0,
               "is parked or wanted, and may not be");
+    if (is_several(lease)) several(lease);
 }
 
 void RowCounts::add(const RowCounts& other) {
@@ -210,6 +239,8 @@ void RowCounts::claim(const State& state, uint32_t row) {
     ++tables[kLiveClaims];
     if (claim.state == ClaimState::kRunning) return;  // its lease stands for it
     ++sessions[claim.session][kClaimsOf];
+    const bool is_first = !is_further(claim, row);
+    if (!is_first) ++sessions[claim.session][kFurtherOf];
     if (claim.deadline_ns != kNever) ++tables[kTimers];
     if (key_given(claim.key)) ++tables[kKeys];
     auto& pool = pools[claim.pool];
@@ -218,7 +249,7 @@ void RowCounts::claim(const State& state, uint32_t row) {
         ++pool[kWaitingClaims];
         return;
     }
-    ++tables[kTimers];
+    if (is_first) ++tables[kTimers];
     ++pool[kConfirmingClaims];
     pool[kUnconfirmedSlots] += uint32_t{claim.units} - claim.confirmed;
 }
@@ -231,6 +262,10 @@ void RowCounts::lease(const State& state, uint32_t row) {
     pools[lease.pool][kUnitsLeased] += lease.units;
     if (lease.state == LeaseState::kExpired) ++pools[lease.pool][kExpiredLeases];
     if ((lease.flags & shm::LeaseFlag::kParked) != 0) ++pools[lease.pool][kParkedLeases];
+    if (is_further(lease, row)) {
+        ++sessions[lease.session][kFurtherOf];
+        return;
+    }
     const bool timed = lease.state == LeaseState::kLive || lease.state == LeaseState::kGrace;
     const bool revoking = lease.state == LeaseState::kRevoking;
     if (revoking || (timed && lease.expires_ns != kNever)) ++tables[kTimers];

@@ -31,6 +31,10 @@ struct RowInvariants {
     void slot(uint32_t row) const;
     void claim(uint32_t row) const;
     void lease(uint32_t row) const;
+
+  private:
+    void several(const shm::ClaimRow& claim, uint32_t row) const;
+    void several(const shm::LeaseRow& lease) const;
 };
 
 // Of one pool: slots in each state by its number, and what follows.
@@ -47,7 +51,8 @@ enum PoolCount : uint8_t {
     kUnconfirmedSlots,
     kPoolCounts
 };
-enum SessionCount : uint8_t { kClaimsOf, kLeasesOf, kSlotsOf, kSessionCounts };
+// kFurtherOf: of the claims and leases those that are under the tag of another row.
+enum SessionCount : uint8_t { kClaimsOf, kLeasesOf, kFurtherOf, kSlotsOf, kSessionCounts };
 enum TableCount : uint8_t {
     kLiveSlots,
     kLiveClaims,

@@ -11,6 +11,7 @@
 #include "broker/core/core.hpp"
 #include "broker/core/match/account_book.hpp"
 #include "broker/core/recovery/sound_elastic.hpp"
+#include "broker/core/recovery/sound_several.hpp"
 #include "broker/core/recovery/sound_text.hpp"
 #include "broker/core/recovery/sound_vectors.hpp"
 #include "broker/core/store/arena.hpp"
@@ -154,6 +155,14 @@ class Words {
     }
 
     bool fits(const shm::ClaimRow& claim, uint32_t row) const {
+        if (claim.state != ClaimState::kFree && is_several(claim)) {
+            const bool may_be =
+                claim.state == ClaimState::kWaiting || claim.state == ClaimState::kReserved;
+            if (!may_be || !is_one_of_several(state_, state_.claims, row)) return false;
+            const bool brings = key_given(claim.key) || claim.payload != kNoRow ||
+                                claim.meta != kNoRow || claim.deadline_ns != shm::kNever;
+            if (brings && is_further(claim, row)) return false;
+        }
         if (claim.state == ClaimState::kReserved) {
             return holds(claim.first_slot, claim.units, row, SlotState::kReserved, claim.pool);
         }
@@ -182,6 +191,12 @@ class Words {
         }
         if (lease.state == LeaseState::kFree) return true;
         const bool killing = lease.state == LeaseState::kKilling;
+        if (is_several(lease)) {
+            if (!is_one_of_several(state_, state_.leases, row)) return false;
+            if (is_further(lease, row) && (key_given(lease.key) || lease.flags != 0)) return false;
+            // All workers of this pool have gone since.
+            if (killing && lease.units == 0) return lease.first_slot == kNoRow;
+        }
         return holds(lease.first_slot,
                      lease.units,
                      row,
@@ -370,6 +385,7 @@ class Words {
                within(lease.mode, shm::ExpiryMode::kLazy) && lease.pool < state_.counters->pools &&
                !is_dispatched(state_, lease.pool) && tagged(lease.session, lease.tag) &&
                is_link(lease.first_slot, state_.slots.size()) && takes_of(lease) <= kTakesMax &&
+               (!is_several(lease) || (lease.flags & shm::LeaseFlag::kTakesSeen) == 0) &&
                lease.units <= shm::kUnitsMax && is_account(lease.account) && sound_flags(lease) &&
                sound_meta(meta_of(lease)) &&
                (state_.pools[lease.pool].order != shm::PoolOrder::kAccount ||

@@ -5,6 +5,8 @@
 // lease ends with that session, which also owes the keepalives; the adoption counts as one. Id,
 // fence and slots stay. The lease of a dead holder has ended and cannot be adopted.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "broker/core/parts.hpp"
 
 namespace dibs::core {
@@ -30,7 +32,7 @@ Reason Leases::adoption_refusal(const Adopt& command) const {
 void Leases::apply(const Adopt& command) {
     const Reason reason = adoption_refusal(command);
     if (reason != Reason::kOk) return turn().result(command.session, command.user_data, reason);
-    const uint32_t row = row_of(command.lease);
+    const uint32_t row = several_pools().first_lease(row_of(command.lease));
     parking().lease_moves(row);
     shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U);
     const shm::LeaseRow before = lease;
@@ -57,12 +59,14 @@ void Leases::apply(const Adopt& command) {
         put(claim.room, command.room);
         put(claim.room_lines, command.room_lines);
     }
+    const uint32_t rows = std::max<uint32_t>(lease.several, 1);
     shm::SessionRow& giver = edit().row(state.sessions[before.session], 1);
-    assert(giver.leases != 0);
-    put(giver.leases, giver.leases - 1);
+    assert(giver.leases >= rows);
+    put(giver.leases, giver.leases - rows);
     shm::SessionRow& taker = edit().row(state.sessions[command.session], 1);
-    put(taker.leases, taker.leases + 1);
+    put(taker.leases, taker.leases + rows);
     keep_alive(row, 0);
+    several_pools().follow(row);
     // The adopter's word begins anew.
     if ((lease.flags & shm::LeaseFlag::kByWord) != 0) {
         put(edit().row(state.leases[row], 1U << 2U).touched, 0);
@@ -78,6 +82,7 @@ void Leases::apply(const Adopt& command) {
     Decision& adopted = tell_of_lease(DecisionKind::kAdopted, row);
     adopted.value = lease.interval_ns;
     turn().list_slots(&adopted, lease.first_slot);
+    several_pools().tell_further(&adopted, row);
     Decision& end = tell_of_lease(DecisionKind::kLeaseEnd, row);
     end.reason = Reason::kAdopted;
     end.session = before.session;

@@ -96,6 +96,8 @@ void Claims::reject_unaccepted(const Claim& command,
 
 void Claims::apply(const Claim& command) {
     if (turn().pledged) return early_grants().keep_pledge(command);
+    if (!command.also.empty()) [[unlikely]]
+        return several_pools().apply(command);
     shm::CountersRow& counters = edit().counters(1);
     const uint64_t number = counters.arrival_next;
     put(counters.arrival_next, number + 1);
@@ -112,7 +114,7 @@ void Claims::apply(const Claim& command) {
     shm::PoolRow& pool = edit().row(state.pools[command.pool], kPoolStates);
     put(pool.accepted_total, pool.accepted_total + 1);
     if (early_grants().may_stay_fresh(command)) return early_grants().stay_fresh(command, number);
-    accept(command, number, terms);
+    (void)accept(command, number, terms);
 }
 
 // S0.36. Where no member takes it, the first one's reason is told.
@@ -134,8 +136,11 @@ void Claims::apply(const Claim& command) {
         if (reason == Reason::kOk) {
             shm::PoolRow& row = edit().row(state.pools[pool], kPoolStates);
             put(row.accepted_total, row.accepted_total + 1);
-            const bool fresh = early_grants().may_stay_fresh(claim);
-            return fresh ? early_grants().stay_fresh(claim, number) : accept(claim, number, terms);
+            if (early_grants().may_stay_fresh(claim)) {
+                return early_grants().stay_fresh(claim, number);
+            }
+            (void)accept(claim, number, terms);
+            return;
         }
         if (reason == Reason::kBacklogFull) {
             shm::PoolRow& full = edit().row(state.pools[pool], 1U << 6U);
@@ -151,7 +156,7 @@ void Claims::apply(const Claim& command) {
 }
 
 // An accepted claim gets its row and waits for the pass.
-void Claims::accept(const Claim& command, uint64_t number, const TermRows& terms) {
+uint32_t Claims::accept(const Claim& command, uint64_t number, const TermRows& terms) {
     const uint32_t row = free_rows().take_claim_row();
     shm::ClaimRow& claim = edit().fresh_row(state.claims[row]);
     assert(claim.state == ClaimState::kFree);
@@ -197,6 +202,7 @@ void Claims::accept(const Claim& command, uint64_t number, const TermRows& terms
     matcher().claim_accepted(row, command, terms);
     matcher().backlog.forget_seat(command.pool, row);
     wait_in_backlog(row);
+    return row;
 }
 
 // Before which claim of its pool's backlog its number puts one that is older than the last of them.
@@ -233,6 +239,10 @@ void Claims::wait_in_backlog(uint32_t row) {
 }
 
 uint32_t Claims::unreserve(uint32_t row) {
+    return is_several(state.claims[row]) ? several_pools().unreserve(row) : leave_slots(row);
+}
+
+uint32_t Claims::leave_slots(uint32_t row) {
     shm::ClaimRow& claim = edit().row(state.claims[row], 1);
     shm::PoolRow& pool = edit().row(state.pools[claim.pool], kPoolHot);
     const uint32_t first = claim.first_slot;
@@ -254,6 +264,7 @@ uint32_t Claims::unreserve(uint32_t row) {
 
 // After unreserve(): its seat in the backlog was never given up.
 void Claims::wait_again(uint32_t row) {
+    if (is_several(state.claims[row])) return several_pools().wait_again(row);
     shm::ClaimRow& claim = edit().row(state.claims[row], 1);
     assert(claim.state == ClaimState::kReserved && claim.first_slot == kNoRow);
     put(claim.attempts, claim.attempts < 255 ? claim.attempts + 1 : 255);
@@ -276,16 +287,19 @@ void Claims::name_holder(Decision* decision, uint32_t pool) const {
 }
 
 // Ends a claim that waits, or that unreserve() has taken off its slots.
-void Claims::end_claim(uint32_t row, Outcome outcome, Reason reason, uint64_t value, bool tell) {
+void Claims::end_claim(
+    uint32_t any_row, Outcome outcome, Reason reason, uint64_t value, bool tell) {
+    const uint32_t row = several_pools().first_claim(any_row);
+    uint32_t wanted = state.claims[row].pool;
+    if (is_several(state.claims[row])) {
+        wanted = state.claims[several_pools().lacking_row(row)].pool;
+        several_pools().end_further(row, outcome);
+    }
     const shm::ClaimRow& claim = state.claims[row];
     assert(claim.state != ClaimState::kFree);
     assert(outcome != Outcome::kNone && outcome != Outcome::kGranted);
     matcher().claim_ends(row);
-    shm::PoolRow& pool = edit().row(state.pools[claim.pool], kPoolTotals);
-    uint64_t& total = outcome == Outcome::kExpired     ? pool.expired_total
-                      : outcome == Outcome::kCancelled ? pool.cancelled_total
-                                                       : pool.rejected_total;
-    put(total, total + 1);
+    count_end(claim.pool, outcome);
     Decision& end = turn().decide_that(DecisionKind::kEnd);
     end.outcome = outcome;
     end.reason = reason;
@@ -298,7 +312,7 @@ void Claims::end_claim(uint32_t row, Outcome outcome, Reason reason, uint64_t va
     end.value = value;
     end.room = claim.room;
     if (outcome == Outcome::kExpired || reason == Reason::kBusy || reason == Reason::kCold) {
-        name_holder(&end, claim.pool);
+        name_holder(&end, wanted);
     }
     turn().timers.remove(TimerKind::kDeadline, row);
     assert(sessions().tags[claim.session][claim.tag] == row);
@@ -309,6 +323,14 @@ void Claims::end_claim(uint32_t row, Outcome outcome, Reason reason, uint64_t va
     put(session.claims, session.claims - 1);
     matcher().touch(claim.pool);
     drop_claim(row);
+}
+
+void Claims::count_end(uint32_t pool_row, Outcome outcome) {
+    shm::PoolRow& pool = edit().row(state.pools[pool_row], kPoolTotals);
+    uint64_t& total = outcome == Outcome::kExpired     ? pool.expired_total
+                      : outcome == Outcome::kCancelled ? pool.cancelled_total
+                                                       : pool.rejected_total;
+    put(total, total + 1);
 }
 
 // Its row and its texts.

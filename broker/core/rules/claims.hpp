@@ -28,13 +28,16 @@ struct Claims : Module<Claims> {
     void apply(const Claim& command);
     void apply(const Cancel& command);
     [[nodiscard]] Reason claim_refusal(const Claim& command, uint64_t* other) const;
-    void accept(const Claim& command, uint64_t number, const TermRows& terms);
+    uint32_t accept(const Claim& command, uint64_t number, const TermRows& terms);
+    void reject_unaccepted(const Claim& command, uint64_t number, Reason reason, uint64_t other);
     void wait_in_backlog(uint32_t claim);
     void wait_again(uint32_t claim);
     void end_claim(uint32_t claim, Outcome outcome, Reason reason, uint64_t value, bool tell);
     void drop_claim(uint32_t claim);
     // Takes a confirming claim off its slots; they stay chained from the returned first one.
     uint32_t unreserve(uint32_t claim);
+    uint32_t leave_slots(uint32_t claim);  // that one row of it
+    void count_end(uint32_t pool, Outcome outcome);
     void claim_deadline(uint32_t claim);
     void reservation_over(uint32_t claim);
 
@@ -51,7 +54,6 @@ struct Claims : Module<Claims> {
 
     // claims.cpp
     void apply_routed(const Claim& command, uint64_t number);
-    void reject_unaccepted(const Claim& command, uint64_t number, Reason reason, uint64_t other);
     [[nodiscard]] uint32_t place_in_backlog(const shm::ClaimRow& claim) const;
     void name_holder(Decision* decision, uint32_t pool) const;
 

@@ -50,7 +50,7 @@ void Leases::lease_expired(uint32_t row) {
         case ExpiryMode::kCooperative:
             break;
     }
-    if (lease.state != LeaseState::kLive || state.pools[lease.pool].grace_ns == 0) {
+    if (lease.state != LeaseState::kLive || several_pools().grace(lease) == 0) {
         return end_lease(row, Reason::kExpiredLease, Tell::kHolder, false, kNoRow);
     }
     begin_grace(row);
@@ -61,7 +61,8 @@ void Leases::begin_grace(uint32_t row) {
     assert(lease.state == LeaseState::kLive && turn().now_ns > lease.expires_ns);
     assert(lease.mode == ExpiryMode::kCooperative && lease.expires_ns != kNever);
     put(lease.state, LeaseState::kGrace);
-    put(lease.grace_until_ns, sum_or_never(turn().now_ns, state.pools[lease.pool].grace_ns));
+    put(lease.grace_until_ns, sum_or_never(turn().now_ns, several_pools().grace(lease)));
+    several_pools().follow(row);
     turn().timers.set(TimerKind::kGrace, row, lease.grace_until_ns, lease.arrival);
     tell_of_lease(DecisionKind::kLeaseGrace, row).value = lease.grace_until_ns;
 }
@@ -79,10 +80,11 @@ void Leases::stay_uncollected(uint32_t row) {
     vectors().expired_room_changes(lease.pool);
 }
 
-void Leases::kill_holder(uint32_t row) {
+void Leases::kill_holder(uint32_t any_row) {
+    const uint32_t row = several_pools().first_lease(any_row);
     const shm::LeaseRow& found = state.leases[row];
     assert(found.state != LeaseState::kFree);
-    assert(found.mode == ExpiryMode::kStrict && found.first_slot != kNoRow);
+    assert(found.mode == ExpiryMode::kStrict);
     shm::PoolRow& pool = edit().row(state.pools[found.pool], kPoolStates);
     put(pool.kills_total, pool.kills_total + 1);
     tell_of_lease(DecisionKind::kKill, row);
@@ -96,11 +98,13 @@ void Leases::kill_holder(uint32_t row) {
         assert(state.slots[slot].holder == row && state.slots[slot].state == SlotState::kLeased);
         slots().move_slot(slot, SlotState::kRecovering);
     }
+    several_pools().kill_further(row);
 }
 
 // In a pool of strict expiry what outlives its holder is killed at once: that would have been the
 // holder's end, and nobody keeps the lease alive any more.
-void Leases::outlive(uint32_t row) {
+void Leases::outlive(uint32_t any_row) {
+    const uint32_t row = several_pools().first_lease(any_row);
     const shm::LeaseRow& found = state.leases[row];
     assert(found.state != LeaseState::kFree);
     if (found.state == LeaseState::kKilling) return;
@@ -118,6 +122,7 @@ void Leases::outlive(uint32_t row) {
     put(lease.expires_ns, kNever);
     if (lease.state == LeaseState::kRevoking) return;  // that is told, and goes on
     put(lease.state, LeaseState::kLive);
+    several_pools().follow(row);
     turn().timers.remove(TimerKind::kLease, row);
 }
 
@@ -140,7 +145,7 @@ void Leases::take_off_lease(uint32_t row) {
     assert(being_killed_for(state.slots[row]));
     const shm::LeaseRow& killing = state.leases[holder];
     assert(killing.state == LeaseState::kKilling && killing.units != 0);
-    if (killing.units == 1) {
+    if (several_pools().units_of(holder) == 1) {
         return end_lease(holder, Reason::kWorkerLost, Tell::kHolder, false, row);
     }
     const uint32_t next = state.slots[row].holder_next;

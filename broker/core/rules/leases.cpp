@@ -18,7 +18,7 @@ uint64_t due_after(uint64_t expires_ns) {
 
 bool is_plain(const shm::ClaimRow& claim) {
     return claim.units == 1 && claim.interval_ns == 0 && claim.payload_size == 0 &&
-           claim.meta == kNoRow && !key_given(claim.key);
+           claim.meta == kNoRow && !key_given(claim.key) && !is_several(claim);
 }
 
 }  // namespace
@@ -222,10 +222,12 @@ void Leases::apply(const Touch& command) {
     put(lease.touched, command.value);
     put(lease.expires_ns, sum_or_never(lease.expires_ns, lease.interval_ns));
     put(lease.kept_ns, turn().now_ns);
+    several_pools().follow(row);
     turn().timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), lease.arrival);
 }
 
-TimeNs Leases::keep_alive(uint32_t row, TimeNs interval_ns) {
+TimeNs Leases::keep_alive(uint32_t any_row, TimeNs interval_ns) {
+    const uint32_t row = several_pools().first_lease(any_row);
     const shm::LeaseRow& kept = state.leases[row];
     assert(kept.state != LeaseState::kFree && kept.state != LeaseState::kKilling);
     if (kept.interval_ns == 0) return 0;
@@ -243,11 +245,12 @@ TimeNs Leases::keep_alive(uint32_t row, TimeNs interval_ns) {
             {turn().decisions.size(), kept.session, kept.head.generation, kept.tag});
     }
     const uint64_t asked = interval_ns == 0 ? kept.interval_ns : interval_ns;
-    const uint64_t interval = std::min(asked, state.pools[kept.pool].interval_max_ns);
+    const uint64_t interval = std::min(asked, several_pools().interval_max(kept));
     shm::LeaseRow& lease = edit().row(kept, 1U << 1U);
     put(lease.state, LeaseState::kLive);
     put(lease.expires_ns, sum_or_never(turn().now_ns, interval));
     put(lease.kept_ns, turn().now_ns);
+    several_pools().follow(row);
     turn().timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), lease.arrival);
     return interval;
 }
@@ -285,6 +288,7 @@ void Leases::tell_lease_end(uint32_t row, Reason reason) {
 
 void Leases::note_end(uint32_t row, Reason reason) {
     const shm::LeaseRow& lease = state.leases[row];
+    if (!ended.wanted() || lease.first_slot == kNoRow) return;  // its workers have gone before
     const shm::SlotRow& slot = state.slots[lease.first_slot];
     EndedLease& note = ended.next();
     note.id = row_id(lease.head.generation, row);
@@ -321,8 +325,10 @@ void Leases::note_end(uint32_t row, Reason reason) {
 void Leases::end_lease(
     uint32_t row, Reason reason, Tell tell, bool broken, uint32_t except, bool again) {
     const shm::LeaseRow& lease = state.leases[row];
+    if (is_several(lease)) [[unlikely]]
+        return several_pools().end_lease(row, reason, tell, broken, except);
     const uint32_t first = lease.first_slot;
-    assert(lease.state != LeaseState::kFree && first != kNoRow);
+    assert(lease.state != LeaseState::kFree && (first != kNoRow || lease.units == 0));
     if (ended.wanted()) note_end(row, reason);
     const uint32_t claim = matcher().lease_ends(row);
     if (tell == Tell::kHolder) {

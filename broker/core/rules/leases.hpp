@@ -61,6 +61,7 @@ struct Leases : Module<Leases> {
     void end_lease(
         uint32_t lease, Reason reason, Tell tell, bool broken, uint32_t except, bool again = false);
     Decision& tell_of_lease(DecisionKind kind, uint32_t lease);
+    void note_end(uint32_t lease, Reason reason);  // if somebody wants it
     // The claim's text for who inspects becomes the lease's.
     void take_meta(uint32_t claim, uint32_t lease);
 
@@ -88,7 +89,6 @@ struct Leases : Module<Leases> {
     // The lease that the command names, or kNoRow, and the result says why.
     uint32_t find_lease(SessionId session, LeaseId id, uint64_t fence, uint64_t user_data);
     void tell_lease_end(uint32_t lease, Reason reason);
-    void note_end(uint32_t lease, Reason reason);
 
     // expiry.cpp
     void begin_grace(uint32_t lease);

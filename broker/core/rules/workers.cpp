@@ -113,6 +113,7 @@ void Workers::tell_answer(uint32_t row, std::span<const uint8_t> answer) {
         told.claim = lease.arrival;
         told.room = lease.room;
         told.reason = Reason::kDone;
+        if (is_several(lease)) told.part = several_pools().part_of(state.leases, slot.holder);
     } else {
         const shm::ClaimRow& claim = state.claims[slot.holder];
         assert(claim.state == shm::ClaimState::kReserved && index < claim.units);
@@ -120,13 +121,15 @@ void Workers::tell_answer(uint32_t row, std::span<const uint8_t> answer) {
         told.tag = claim.tag;
         told.claim = claim.arrival;
         told.room = claim.room;
+        if (is_several(claim)) told.part = several_pools().part_of(state.claims, slot.holder);
     }
 }
 
 void Workers::say_confirm(uint32_t row, const WorkerWord& word) {
     if (state.slots[row].state != SlotState::kReserved) return confirm_late(row);
     // A claim whose deadline has passed ends in this turn, with its timer.
-    const bool in_time = turn().now_ns <= state.claims[state.slots[row].holder].deadline_ns;
+    const uint32_t first = several_pools().first_claim(state.slots[row].holder);
+    const bool in_time = turn().now_ns <= state.claims[first].deadline_ns;
     if (in_time) tell_answer(row, word.answer);
     shm::SlotRow& slot = edit().row(state.slots[row], 1);
     // Its transition: protection that came before that ends with it (S0.23).
@@ -141,8 +144,8 @@ void Workers::say_confirm(uint32_t row, const WorkerWord& word) {
     matcher().touch(slot.pool);
     if (claim.confirmed < claim.units || !in_time) return;
     const uint32_t claim_row = slot.holder;
-    const uint32_t first = claims().unreserve(claim_row);
-    leases().grant(claim_row, first);
+    if (is_several(claim)) return several_pools().grant_confirmed(claim_row);
+    leases().grant(claim_row, claims().unreserve(claim_row));
 }
 
 // Its claim waits again or has ended: the slot is released at once. A worker that has been

@@ -60,7 +60,8 @@ uint32_t FreeRows::take_lease_row() {
 
 // Pools with claims that wait for a lease row are looked at again.
 void FreeRows::lease_row_comes() {
-    if (lease_row_left()) return;
+    const uint32_t kept = confirming_total + several_pools().more_rows();
+    if (state.counters->leases_free > kept) return;
     for (uint32_t pool = 0; pool < state.counters->pools; ++pool)
         turn().dirty.add(pool);
 }

@@ -274,6 +274,10 @@ std::string obstacle(const Explained& told, WaitReason reason) {
             return "The broker's slot rows are used up: each part of a slot takes one. The lease "
                    "of "
                    "a part must end, or limits.slots be raised in dibsd's configuration.";
+        case WaitReason::kOtherPools:
+            return "The idle slots of " + pool +
+                   " are held back for a claim over several pools. It must get a slot of each of "
+                   "its other pools, too, or end.";
         case WaitReason::kNoProvisioner:
         case WaitReason::kBeingMade:
         case WaitReason::kAtQuota:
