@@ -187,7 +187,10 @@ void SeveralPools::wake() {
     for (uint32_t pool = turn().dirty.first(0); pool != kNoRow;
          pool = turn().dirty.first(pool + 1)) {
         const uint32_t head = matcher().backlog.head(pool);
-        if (head != kNoRow && is_several(state.claims[head])) first.push_back(head);
+        if (head == kNoRow || !is_several(state.claims[head])) continue;
+        // Seen in its first pool, too, if it stands first there.
+        const uint32_t of = state.claims[first_row_of(state.claims[head])].pool;
+        if (of == pool || turn().dirty.first(of) != of) first.push_back(head);
     }
     for (const uint32_t claim : first)
         each(state.claims, claim, [&](uint32_t row) { turn().dirty.add(state.claims[row].pool); });
