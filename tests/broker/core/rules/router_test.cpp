@@ -16,7 +16,7 @@ std::vector<uint32_t> ranked(const std::vector<Candidate>& members,
     return {ranking.ranked().begin(), ranking.ranked().end()};
 }
 
-using Pools = std::vector<uint32_t>;
+using Order = std::vector<uint32_t>;
 
 TEST(Router, RanksNothingOfNothing) {
     const Ranking ranking = rank({}, shm::kNoRow, 3, 100);
@@ -25,8 +25,8 @@ TEST(Router, RanksNothingOfNothing) {
 }
 
 TEST(Router, TellsEqualsApartByName) {
-    EXPECT_EQ(ranked({{.pool = 1, .name = "b"}, {.pool = 2, .name = "a"}}, 1), (Pools{2, 1}));
-    EXPECT_EQ(ranked({{.pool = 1, .name = "b"}, {.pool = 2, .name = "a"}}, 3), (Pools{2, 1}));
+    EXPECT_EQ(ranked({{.pool = 1, .name = "b"}, {.pool = 2, .name = "a"}}, 1), (Order{2, 1}));
+    EXPECT_EQ(ranked({{.pool = 1, .name = "b"}, {.pool = 2, .name = "a"}}, 3), (Order{2, 1}));
 }
 
 TEST(Router, IsNotSaturatedAtTheInstantItself) {
@@ -34,15 +34,15 @@ TEST(Router, IsNotSaturatedAtTheInstantItself) {
         {.pool = 1, .name = "a", .saturated_until_ns = 101},
         {.pool = 2, .name = "b", .saturated_until_ns = 100},
     };
-    EXPECT_EQ(ranked(members, 1), (Pools{2, 1}));
-    EXPECT_EQ(ranked(members, 3), (Pools{2, 1}));
+    EXPECT_EQ(ranked(members, 1), (Order{2, 1}));
+    EXPECT_EQ(ranked(members, 3), (Order{2, 1}));
 }
 
 TEST(Router, CountsNoMoreThanTheLargestSet) {
     std::vector<Candidate> members(20);
     for (uint32_t at = 0; at < 20; ++at)
         members[at] = {.pool = at, .idle = at};
-    const Pools pools = ranked(members, 3);
+    const Order pools = ranked(members, 3);
     EXPECT_EQ(pools.size(), 16U);
     EXPECT_EQ(pools.front(), 15U);
 }
@@ -53,9 +53,9 @@ TEST(Router, HoldsTheLargestNumbers) {
         {.pool = 1, .name = "a", .priority = INT32_MIN, .queue = kMost, .desired = kMost},
         {.pool = 2, .name = "b", .priority = INT32_MAX, .idle = kMost, .cap = kMost},
     };
-    EXPECT_EQ(ranked(members, 1, kMost), (Pools{1, 2}));
-    EXPECT_EQ(ranked(members, 2), (Pools{1, 2}));
-    EXPECT_EQ(ranked(members, 3, kMost), (Pools{2}));  // the siblings leave the first one nothing
+    EXPECT_EQ(ranked(members, 1, kMost), (Order{1, 2}));
+    EXPECT_EQ(ranked(members, 2), (Order{1, 2}));
+    EXPECT_EQ(ranked(members, 3, kMost), (Order{2}));  // the siblings leave the first one nothing
 }
 
 }  // namespace
