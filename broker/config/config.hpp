@@ -105,7 +105,7 @@ struct SetSettings {
     std::vector<std::string> pools;  // in the order in which a claim asks them
     shm::SetRank rank = shm::SetRank::kOrder;
     // By load.
-    std::vector<core::RouteMember> members;  // as `pools`, whose rows are to be found
+    std::vector<core::RouteMember> members = {};  // as `pools`, whose rows are to be found
     uint32_t group_cap = shm::kNoRow;
     core::TimeNs cool_down_ns = core::Route::kCoolDownNs;
 };
