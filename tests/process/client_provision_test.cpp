@@ -7,7 +7,6 @@
 
 #include "tests/process/client_attached.hpp"
 #include "tests/process/dibsd.hpp"
-#include "tests/process/kept_dibsd.hpp"
 #include "tests/process/stall.hpp"
 
 namespace dibs::test {
@@ -206,16 +205,6 @@ TEST_F(BootTimeOut, StandsWhileTheBrokerIsStopped) {
         stop(dibsd.pid());
         let_pass(2'000 * kMs);
         dibsd.signal(SIGCONT);
-    });
-}
-
-TEST_F(BootTimeOut, StandsWhileNobodyServes) {
-    const Folder folder;
-    const KeptDibsd dibsd(folder, kBoots);
-    neither_fails_by(dibsd.socket(), [&] {
-        stop(dibsd.broker());
-        let_pass(1'700 * kMs);
-        dibsd.kill_broker();
     });
 }
 

@@ -112,8 +112,8 @@ TEST(PolicyText, SaysEveryMistake) {
                   "t:4:8: user: a policy has one of user, group, default",
                   "t:6:1: user: a policy has one of user, group, default",
                   "t:11:8: user: a second policy for this user",
-                  "t:15:9: pools: must be an array of names",
                   "t:14:14: handshakes: must be between 1 and 1000000",
+                  "t:15:9: pools: must be an array of names",
                   "t:16:1: unknown key \"memry\" in a policy; did you mean \"memory\"?"}));
 }
 
