@@ -71,5 +71,21 @@ def refuses(place):
     expect_equal((code, err), (2, "dibs exec: 300 slots in all: one claim has at most 256\n"))
 
 
+@case("a user's limits count such a claim once for each pool, and its pools are those it may name")
+def counts(place):
+    place.start(CONFIG + '[[policy]]\ndefault = true\nleases = 2\npools = ["gpu", "port"]\n')
+    expect_equal(place.run("exec", "gpu", "port", "--", "true"), (0, "", ""))
+    holder, _ = hold(place, "gpu")
+    code, _, err = place.run("exec", "gpu", "port", "--", "true")
+    expect_equal(code, 6)
+    expect("leases = 2" in err, err)
+    expect_equal(place.run("exec", "gpu", "--", "true"), (0, "", ""))
+    holder.send_signal(signal.SIGTERM)
+    wait_until(place, ("ls", "leases", "-o", "jsonl"), lambda leases: len(leases) == 0)
+    code, _, err = place.run("exec", "gpu", "ordered", "--", "true")
+    expect_equal(code, 5)
+    expect("pools" in err, err)
+
+
 if __name__ == "__main__":
     main(sys.argv)
