@@ -44,7 +44,7 @@ bool wants_any_slot(const dibs_claim_options& options) {
            memcmp(options.key, kNoKey, sizeof kNoKey) == 0 && options.body_size == 0 &&
            options.account == nullptr && options.offer == nullptr && options.meta == nullptr &&
            (options.option_count | options.label_count | options.prefer_count) == 0 &&
-           (options.least_count | options.most_count) == 0 &&
+           (options.least_count | options.most_count | options.also_count) == 0 &&
            (options.priority | options.preempt | options.requeue | options.keep) == 0 &&
            options.preempt_grace_ns == 0;
 }

@@ -167,6 +167,28 @@ int find_region(const Session& session, uint32_t tag, uint32_t unit, Region& reg
     return DIBS_OK;
 }
 
+// Checked as the regions are.
+int find_part(const Session& session, const Tag& row, uint32_t index, dibs_part& part) {
+    const uint64_t area = session.sizes.down_payload;
+    shm::GrantHead head = {};
+    if (row.room >= area || area - row.room < sizeof head) return DIBS_ENOVALUE;
+    memcpy(&head, session.down_payload + row.room, sizeof head);
+    if ((head.pool & shm::kGrantOfSeveral) == 0) {
+        if (index != 0) return DIBS_EUNITS;
+        part = {head.pool, row.units, 0, row.lease, row.fence};
+        return DIBS_OK;
+    }
+    shm::GrantParts parts = {};
+    const uint64_t place = row.room + sizeof head + uint64_t{head.units} * head.stride;
+    if (place + sizeof parts > area) return DIBS_ENOVALUE;
+    memcpy(&parts, session.down_payload + place, sizeof parts);
+    if (index >= parts.count || index >= DIBS_PARTS_MAX) return DIBS_EUNITS;
+    const shm::GrantPart& found = parts.parts[index];
+    if (uint64_t{found.first_unit} + found.units > row.units) return DIBS_ENOVALUE;
+    part = {found.pool, found.units, found.first_unit, found.lease, found.fence};
+    return DIBS_OK;
+}
+
 // "key=value" strings, each ended by a zero byte.
 const char* find_attribute(const Region& region, const char* key) {
     const char* at = reinterpret_cast<const char*>(region.bytes) + sizeof region.slot;
@@ -390,4 +412,15 @@ int dibs_lease_answer(dibs_session* session,
     *answer = slot.answer;
     *answer_size = slot.answer_size;
     return DIBS_OK;
+}
+
+int dibs_lease_part(dibs_session* session,
+                    const dibs_lease* lease,
+                    uint32_t index,
+                    dibs_part* part) {
+    Tag* row = nullptr;
+    const int code = look_up_room(session, lease, row);
+    if (code != DIBS_OK) return code;
+    if (part == nullptr) return DIBS_EARGUMENT;
+    return find_part(*session, *row, index, *part);
 }

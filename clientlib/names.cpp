@@ -155,8 +155,8 @@ const char* dibs_wait_name(int reason) {
         "labels",         "label-limit",     "held-back",   "drained",
         "over-limit",     "on-hold",         "lacks",       "slot-rows",
         "no-provisioner", "being-made",      "at-quota",    "pausing",
-        "limit"};
-    const bool known = reason >= 0 && reason <= DIBS_WAIT_LIMIT;
+        "limit",          "other-pools"};
+    const bool known = reason >= 0 && reason <= DIBS_WAIT_OTHER_POOLS;
     return known ? kWords[reason] : "unknown";
 }
 

@@ -7,11 +7,12 @@
 //   ..  what the references point to, in the order of the fields
 //
 // There are three shapes of a root: three references (vtable of 10 bytes, table at 16), the claim
-// with terms, thirteen fields (vtable of 30 bytes, table at 40, so that its u64 is aligned), and
+// with terms, fourteen fields (vtable of 32 bytes, table at 40, so that its u64 is aligned), and
 // the announcement with resources, five (vtable of 14 bytes, table at 20).
 // SPDX-License-Identifier: Apache-2.0
 #include "clientlib/payload_encoder.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace dibs::client {
@@ -27,13 +28,14 @@ struct Shape {
     [[nodiscard]] size_t field(size_t number) const { return root + 4 + 4 * number; }
 };
 constexpr Shape kPlain = {16, 32};
-constexpr Shape kWithTerms = {40, 96};
+constexpr Shape kWithTerms = {40, 100};
 constexpr Shape kWithResources = {20, 44};
 constexpr size_t kParts = kWithResources.root + 20;
 constexpr size_t kPayer = kWithTerms.root + 36;
 constexpr size_t kLeast = kWithTerms.root + 40;
 constexpr size_t kMost = kWithTerms.root + 44;
 constexpr size_t kMeta = kWithTerms.root + 52;
+constexpr size_t kAlso = kWithTerms.root + 56;
 
 class Writer {
   public:
@@ -89,8 +91,8 @@ void begin(Writer& writer, const bool (&present)[3]) {
 void begin_with_terms(Writer& writer, const bool (&present)[4], const dibs_claim_options& terms) {
     writer.put32(kWithTerms.root);
     writer.fill_to(kRootVtable);
-    writer.put16(30);
-    writer.put16(56);
+    writer.put16(32);
+    writer.put16(60);
     for (size_t field = 0; field < 4; ++field) {
         writer.put16(present[field] ? static_cast<uint16_t>(4 + 4 * field) : 0);
     }
@@ -102,6 +104,7 @@ void begin_with_terms(Writer& writer, const bool (&present)[4], const dibs_claim
     writer.put16(terms.most_count != 0 ? 44 : 0);
     writer.put16(48);
     writer.put16(terms.meta != nullptr ? 52 : 0);
+    writer.put16(terms.also_count != 0 ? 56 : 0);
     writer.fill_to(kWithTerms.root);
     writer.put32(kWithTerms.root - kRootVtable);
     writer.fill_to(kWithTerms.root + 20);
@@ -204,6 +207,15 @@ size_t encode_claim(const ClaimContent& content, uint8_t* target) {
     if (terms != nullptr && terms->most_count != 0)
         put_strings(writer, kMost, terms->most, terms->most_count);
     if (terms != nullptr && terms->meta != nullptr) put_string(writer, kMeta, terms->meta);
+    if (terms != nullptr && terms->also_count != 0) {
+        writer.align();
+        writer.refer_from(kAlso);
+        writer.put32(terms->also_count);
+        for (size_t i = 0; i < terms->also_count; ++i) {
+            writer.put16(static_cast<uint16_t>(terms->also[i].pool));
+            writer.put16(static_cast<uint16_t>(std::max(terms->also[i].units, 1U)));
+        }
+    }
     writer.align();
     return writer.at();
 }

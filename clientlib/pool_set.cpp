@@ -285,4 +285,31 @@ int claim_of_set(Session& session,
     return DIBS_OK;
 }
 
+int check_pool(Session& session, uint32_t pool) {
+    if (pool < session.pools_seen) return DIBS_OK;
+    if ((pool & DIBS_POOL_SET) != 0) return is_ranked_by_load(session, pool) ? DIBS_OK : DIBS_EPOOL;
+    const auto* head = reinterpret_cast<const shm::BoardHead*>(session.board);
+    const uint32_t pools = head->pools.load(std::memory_order_acquire);
+    session.pools_seen = pools < session.pools_max ? pools : session.pools_max;
+    return pool < session.pools_seen ? DIBS_OK : DIBS_EPOOL;
+}
+
+int add_pools(Session& session, uint32_t pool, const dibs_claim_options& options, uint32_t& units) {
+    if (options.also_count >= DIBS_PARTS_MAX || options.also == nullptr) return DIBS_EARGUMENT;
+    for (size_t i = 0; i < options.also_count; ++i) {
+        const dibs_pool_units& further = options.also[i];
+        if (further.pool == pool || ((further.pool | pool) & DIBS_POOL_SET) != 0) {
+            return DIBS_EARGUMENT;
+        }
+        for (size_t before = 0; before < i; ++before) {
+            if (options.also[before].pool == further.pool) return DIBS_EARGUMENT;
+        }
+        const int code = check_pool(session, further.pool);
+        if (code != DIBS_OK) return code;
+        if (further.units > DIBS_UNITS_MAX) return DIBS_EUNITS;
+        units += further.units == 0 ? 1 : further.units;
+    }
+    return units > DIBS_UNITS_MAX ? DIBS_EUNITS : DIBS_OK;
+}
+
 }  // namespace dibs::client

@@ -42,6 +42,10 @@ inline uint32_t pool_of_end(Session& session, uint32_t tag, const shm::Completio
     const uint32_t pool = session.tags[tag].pool;
     return (pool & DIBS_POOL_SET) == 0 ? pool : learn_pool(session, tag, completion);
 }
+// DIBS_EPOOL: there is no pool of that row, nor set of that number.
+int check_pool(Session& session, uint32_t pool);
+// Adds the units of the further pools that a claim names. DIBS_EARGUMENT, DIBS_EPOOL, DIBS_EUNITS.
+int add_pools(Session& session, uint32_t pool, const dibs_claim_options& options, uint32_t& units);
 // The number of the pool set of that name. DIBS_EPOOL, DIBS_ETORN.
 int find_set(const Session& session, const char* name, uint32_t* set);
 

@@ -230,18 +230,9 @@ int check_claim(const dibs_claim_options& options) {
 }
 
 bool brings_terms(const dibs_claim_options& options) {
-    return options.prefer_count != 0 || options.account != nullptr || options.least_count != 0 ||
-           options.most_count != 0 || options.offer != nullptr || options.meta != nullptr ||
-           (options.priority | options.preempt | options.requeue) != 0;
-}
-
-int check_pool(Session& session, uint32_t pool) {
-    if (pool < session.pools_seen) return DIBS_OK;
-    if ((pool & DIBS_POOL_SET) != 0) return is_ranked_by_load(session, pool) ? DIBS_OK : DIBS_EPOOL;
-    const auto* head = reinterpret_cast<const shm::BoardHead*>(session.board);
-    const uint32_t pools = head->pools.load(std::memory_order_acquire);
-    session.pools_seen = pools < session.pools_max ? pools : session.pools_max;
-    return pool < session.pools_seen ? DIBS_OK : DIBS_EPOOL;
+    return options.also_count != 0 || options.prefer_count != 0 || options.account != nullptr ||
+           options.least_count != 0 || options.most_count != 0 || options.offer != nullptr ||
+           options.meta != nullptr || (options.priority | options.preempt | options.requeue) != 0;
 }
 
 constexpr uint8_t kBusyFlags[] = {0, shm::OpFlag::kWait, shm::OpFlag::kReject, shm::OpFlag::kCold};
@@ -296,6 +287,8 @@ int Session::submit_checked_claim(uint32_t pool,
                                   uint64_t user_data,
                                   uint32_t& tag) {
     int code = check_pool(*this, pool);
+    uint32_t units = options.units == 0 ? 1 : options.units;
+    if (code == DIBS_OK && options.also_count != 0) code = add_pools(*this, pool, options, units);
     if (code == DIBS_OK) code = need_credit();
     if (code == DIBS_OK) code = need_line();
     if (code == DIBS_OK) code = need_tag();
@@ -318,7 +311,6 @@ int Session::submit_checked_claim(uint32_t pool,
         encode_claim(content, up_payload + entry.payload_offset);
         entry.payload_size = static_cast<uint32_t>(size);
     }
-    const uint32_t units = options.units == 0 ? 1 : options.units;
     tag = take_claim_tag(pool, units, user_data);
     tags[tag].requeue = options.requeue != 0;
     tags[tag].by_word = options.keep == DIBS_KEEP_BY_WORD;
@@ -331,7 +323,7 @@ int Session::submit_checked_claim(uint32_t pool,
                        Op::kClaim,
                        static_cast<uint8_t>(kBusyFlags[options.when_busy] | more),
                        static_cast<uint16_t>(pool),
-                       static_cast<uint16_t>(units),
+                       static_cast<uint16_t>(options.units == 0 ? 1 : options.units),
                        static_cast<uint16_t>(tag));
     entry.id = options.timeout_ns == DIBS_FOREVER ? shm::kNever
                                                   : static_cast<uint64_t>(options.timeout_ns);

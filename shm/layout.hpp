@@ -1046,13 +1046,17 @@ static_assert(sizeof(CompletionEntry) == 64);
 // claim without one, has ended.
 struct GrantHead {
     uint16_t units;
-    uint16_t pool;  // which a claim of a set cannot know
+    uint16_t pool;  // which a claim of a set cannot know; kGrantOfSeveral
     uint32_t stride;
     uint32_t answer_place;  // of the first answer within its region, from the GrantSlot
     uint32_t left_ms;       // of kGrace and kRevoking, from then on; all ones = no end is set.
                             // Stored before the event
 };
 static_assert(sizeof(GrantHead) == 16);
+// In `pool`: over several pools. The units are those of all, one pool's behind the other's, and
+// GrantParts lies behind the last region.
+inline constexpr uint16_t kGrantOfSeveral = 0x8000;
+static_assert(kPoolsMax <= kGrantOfSeveral);
 struct GrantSlot {
     uint32_t number;  // within the pool (device index of a counted pool)
     uint32_t attributes_size;
@@ -1060,6 +1064,22 @@ struct GrantSlot {
     uint32_t done_size;    // of the last answer, likewise; counts if the lease's event says kDone
 };
 static_assert(sizeof(GrantSlot) == 16);
+
+struct GrantPart {
+    uint16_t pool;
+    uint16_t units;
+    uint32_t first_unit;  // its first region
+    uint64_t lease;       // its own: the first one's is the handle
+    uint64_t fence;
+};
+static_assert(sizeof(GrantPart) == 24);
+inline constexpr uint32_t kGrantPartsMax = 8;
+struct GrantParts {
+    uint32_t count;
+    uint32_t reserved0;
+    GrantPart parts[kGrantPartsMax];
+};
+static_assert(sizeof(GrantParts) == 200);
 
 // How much of a region each of its two answers may have; the last one lies that far behind the
 // first. answer_place is at most stride.

@@ -85,17 +85,22 @@ void Quotas::add(Session& session) {
     });
 }
 
-Reason Quotas::bounded_claim(const Session& session, uint32_t pool) {
+bool Quotas::names(const Session& session, uint32_t pool) const {
+    return !session.bounded || pool >= core_.pools() ||
+           session.allowance->may_claim(name_of(core_.pool(pool)));
+}
+
+Reason Quotas::bounded_claim(const Session& session, uint32_t pool, uint32_t rows) {
     if (pool >= core_.pools()) return Reason::kOk;  // the core says what is wrong with it
-    if (!session.allowance->may_claim(name_of(core_.pool(pool)))) return Reason::kNotAllowed;
+    if (!names(session, pool)) return Reason::kNotAllowed;
     Held& held = held_[session.peer.uid];
-    if (held.margin == 0 || held.counted_by != session.allowance) {
+    if (held.margin < rows || held.counted_by != session.allowance) {
         const Room room = count_again(session, held);
         held.margin = std::min(room.claims, room.leases);
         held.counted_by = session.allowance;
     }
-    if (held.margin == 0) return Reason::kLimit;
-    --held.margin;
+    if (held.margin < rows) return Reason::kLimit;
+    held.margin -= rows;
     return Reason::kOk;
 }
 
@@ -112,11 +117,12 @@ bool Quotas::holds(uint32_t uid, Table table, uint64_t number) const {
     return sum >= number;
 }
 
-bool Quotas::has_share(const Session& session, Table table) const {
+bool Quotas::has_share(const Session& session, Table table, uint32_t more) const {
     if (!shared_) return true;
     const core::Core::Room room = core_.room(table);
+    const uint32_t share = share_of(room.rows);
     return room.free > room.rows / kNewcomers ||
-           !holds(session.peer.uid, table, share_of(room.rows));
+           !holds(session.peer.uid, table, share - std::min(share, more - 1));
 }
 
 bool Quotas::has_part_share(const Session& session) const {
@@ -157,9 +163,9 @@ Quotas::Room Quotas::count_again(const Session& session, const Held& held) const
             may.leases - std::min(may.leases, claims + leases)};
 }
 
-shm::Rule Quotas::limit(const Session& session, size_t bytes) const {
+shm::Rule Quotas::limit(const Session& session, size_t bytes, uint32_t rows) const {
     using shm::RuleKey;
-    const auto short_of = [&](Table table) { return !has_share(session, table); };
+    const auto short_of = [&](Table table) { return !has_share(session, table, rows); };
     const auto share = [&](RuleKey key, Table table) {
         return shm::Rule{key, share_of(core_.room(table).rows)};
     };
@@ -173,8 +179,8 @@ shm::Rule Quotas::limit(const Session& session, size_t bytes) const {
     const auto held = held_.find(session.peer.uid);
     if (session.bounded && held != held_.end()) {
         const Room room = count_again(session, held->second);
-        if (room.claims == 0) return {RuleKey::kBacklog, session.allowance->backlog};
-        if (room.leases == 0) return {RuleKey::kLeases, session.allowance->leases};
+        if (room.claims < rows) return {RuleKey::kBacklog, session.allowance->backlog};
+        if (room.leases < rows) return {RuleKey::kLeases, session.allowance->leases};
     }
     if (!has_part_share(session)) return share(RuleKey::kSlotShare, Table::kSlots);
     if (!may_have(session, Table::kLabelSets, 1)) {

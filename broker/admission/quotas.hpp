@@ -39,18 +39,21 @@ class Quotas {
     // administers.
     void set_shared(bool shared) { shared_ = shared; }
 
-    // Why the session may not claim from, or announce a slot in, this pool now; kOk: it may.
-    [[nodiscard]] shm::Reason claim(const Session& session, uint32_t pool) {
-        if (shared_ &&
-            !(has_share(session, shm::Table::kClaims) && has_share(session, shm::Table::kLeases))) {
+    // Why the session may not claim from, or announce a slot in, this pool now; kOk: it may. A
+    // claim over several pools takes so many rows, and names the others, too.
+    [[nodiscard]] shm::Reason claim(const Session& session, uint32_t pool, uint32_t rows = 1) {
+        if (shared_ && !(has_share(session, shm::Table::kClaims, rows) &&
+                         has_share(session, shm::Table::kLeases, rows))) {
             return shm::Reason::kLimit;
         }
         const bool may_be_part = pool < core_.pools() && core_.pool(pool).resources_count != 0;
         if (may_be_part && !has_part_share(session)) return shm::Reason::kLimit;
-        return session.bounded ? bounded_claim(session, pool) : shm::Reason::kOk;
+        return session.bounded ? bounded_claim(session, pool, rows) : shm::Reason::kOk;
     }
+    // May its claims name the pool?
+    [[nodiscard]] bool names(const Session& session, uint32_t pool) const;
     // The key behind a kLimit that claim() or bring() has just said to it.
-    [[nodiscard]] shm::Rule limit(const Session& session, size_t bytes) const;
+    [[nodiscard]] shm::Rule limit(const Session& session, size_t bytes, uint32_t rows = 1) const;
     [[nodiscard]] shm::Reason announce(const Session& session, uint32_t pool) const;
     [[nodiscard]] shm::Reason provide(const Session& session, uint32_t pool) const;
     // The same of what a claim or an announcement in the pool brings: a payload or attributes,
@@ -110,7 +113,7 @@ class Quotas {
         return may_have(session, table, more) && has_share(session, table);
     }
     [[nodiscard]] bool may_have(const Session& session, shm::Table table, uint64_t more) const;
-    [[nodiscard]] bool has_share(const Session& session, shm::Table table) const;
+    [[nodiscard]] bool has_share(const Session& session, shm::Table table, uint32_t more = 1) const;
     // Of slot rows for parts: whoever holds parts holds leases, so as many may be his.
     [[nodiscard]] bool has_part_share(const Session& session) const;
     // Whether its sessions hold so many rows of the table, or more.
@@ -118,7 +121,7 @@ class Quotas {
     static constexpr uint32_t share_of(uint32_t rows) {
         return rows < kLittle ? 1 : rows / kLittle;
     }
-    [[nodiscard]] shm::Reason bounded_claim(const Session& session, uint32_t pool);
+    [[nodiscard]] shm::Reason bounded_claim(const Session& session, uint32_t pool, uint32_t rows);
     struct Room {
         uint32_t claims;  // so many more are allowed by each of the two numbers
         uint32_t leases;

@@ -121,7 +121,7 @@ struct HeldRoom {
     uint32_t session;
     uint32_t first;  // line
     uint32_t lines;
-    uint16_t pool;
+    uint16_t pool;  // kGrantOfSeveral: as there
     uint16_t tag;
 };
 

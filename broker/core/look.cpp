@@ -120,6 +120,33 @@ uint32_t Look::entry_position(const Core& core, uint32_t row) {
 EntryReason Look::entry_reason(const Core& core, uint32_t row) {
     return core.parts_->Dispatch::reason(row);
 }
+namespace {
+
+template <class Row, class RowAt>
+std::vector<PoolUnits> pools_of(uint32_t row, const RowAt& row_at) {
+    std::vector<PoolUnits> pools;
+    const Row& any = row_at(row);
+    uint32_t at = is_several(any) ? first_row_of(any) : row;
+    while (at != shm::kNoRow && pools.size() < SeveralPools::kPoolsMax) {
+        const Row& part = row_at(at);
+        pools.push_back({part.pool, part.units});
+        at = is_several(any) ? next_row_of(part) : shm::kNoRow;
+    }
+    return pools;
+}
+
+}  // namespace
+
+std::vector<PoolUnits> Look::pools_of_lease(const Core& core, uint32_t lease) {
+    return pools_of<shm::LeaseRow>(
+        lease, [&](uint32_t row) -> const shm::LeaseRow& { return core.lease(row); });
+}
+
+std::vector<PoolUnits> Look::pools_of_claim(const Core& core, uint32_t claim) {
+    return pools_of<shm::ClaimRow>(
+        claim, [&](uint32_t row) -> const shm::ClaimRow& { return core.claim(row); });
+}
+
 uint32_t Look::pool_of_claim(const Core& core, SessionId session, uint16_t tag) {
     const Core::Parts& parts = *core.parts_;
     const std::vector<uint32_t>& own = parts.tags[session];

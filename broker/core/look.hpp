@@ -77,6 +77,9 @@ class Look {
     [[nodiscard]] static uint32_t pool_of_claim(const Core& core, SessionId session, uint16_t tag);
     // How a claim with that route would be tried, if it came now.
     [[nodiscard]] static Ranking ranking(const Core& core, const Route& route);
+    // In the order in which its claim named them; one that is not over several has one.
+    [[nodiscard]] static std::vector<PoolUnits> pools_of_lease(const Core& core, uint32_t lease);
+    [[nodiscard]] static std::vector<PoolUnits> pools_of_claim(const Core& core, uint32_t claim);
     // What its claim brought for who inspects.
     [[nodiscard]] static std::string meta_of_claim(const Core& core, uint32_t claim);
     [[nodiscard]] static std::string meta_of_lease(const Core& core, uint32_t lease);

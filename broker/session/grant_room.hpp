@@ -34,12 +34,32 @@ inline std::span<const uint8_t> first_answer(Session& session,
             grant_slot(session, room, index)->answer_size};
 }
 
+// Of a claim over several pools.
+constexpr uint64_t several_size(uint32_t stride, uint32_t units) {
+    return sizeof(shm::GrantHead) + uint64_t{stride} * units + sizeof(shm::GrantParts);
+}
+
+// As its head says, and the lines that it takes; its claim is over several pools if `several`. No
+// lines: it cannot be.
+TagRoom several_room(const Session& session, uint32_t first);
+
+// Its head, and whose the regions are, before anything is granted.
+void begin_several(Session& session, const TagRoom& room, std::span<const core::PoolUnits> pools);
+
+// The pool's part of it, with the index of its first region.
+shm::GrantPart* grant_part(Session& session, const TagRoom& room, uint32_t pool);
+
 // Head and slots of a grant. On a worker pool the answers are there already.
 void write_grant(const core::Core& core,
                  Session& session,
                  const TagRoom& room,
                  std::span<const core::DecidedSlot> slots,
                  bool counted);
+// The same of one of several pools. Returns the units of all.
+uint16_t write_part(const core::Core& core,
+                    Session& session,
+                    const TagRoom& room,
+                    const core::Decision& granted);
 
 // What an assigned part has of each resource, or an ordered worker is to have: texts, each ended by
 // a zero byte.

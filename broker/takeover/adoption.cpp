@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "broker/session/grant_room.hpp"
 #include "broker/takeover/second_thread.hpp"
 #include "broker/text/log.hpp"
 #include "broker/text/shortage.hpp"
@@ -130,11 +131,13 @@ void Adoption::restore_claims() {
         const shm::ClaimRow& claim = core_.claim(row);
         if (claim.state == shm::ClaimState::kFree) continue;
         --left;
-        if (claim.room == shm::kNoRow) continue;
+        const bool several = (claim.flags & shm::ClaimFlag::kSeveral) != 0;
+        if (claim.room == shm::kNoRow || (several && claim.several_first != row)) continue;
+        const auto pool = static_cast<uint16_t>(claim.pool | (several ? shm::kGrantOfSeveral : 0));
         Session* session = sessions_.at(claim.session);
         if (session == nullptr || claim.tag >= session->tags.size()) continue;
         if (claim.state != shm::ClaimState::kRunning) {  // else the room is its lease's
-            if (!restore_tag(*session, claim.pool, claim.tag, claim.room, claim.room_lines)) {
+            if (!restore_tag(*session, pool, claim.tag, claim.room, claim.room_lines)) {
                 end_clashing(*session);
             }
         }
@@ -174,12 +177,23 @@ void Adoption::fetch_tag(const core::Core::HeldRoom& room) const {
 
 bool Adoption::restore_tag(
     Session& session, uint32_t pool_row, uint16_t tag, uint32_t first, uint32_t lines) const {
+    if ((pool_row & shm::kGrantOfSeveral) != 0) return restore_several(session, tag, first, lines);
     const shm::PoolRow& pool = core_.pool(pool_row);
     session.tags[tag] = {.first = first,
                          .lines = lines,
                          .stride = grant_stride(pool),
                          .answer_place = grant_answer_place(pool)};
     return session.rooms.take_at(first, lines);
+}
+
+// Its head stands there since its claim was taken.
+bool Adoption::restore_several(Session& session,
+                               uint16_t tag,
+                               uint32_t first,
+                               uint32_t lines) const {
+    if (!session.rooms.take_at(first, lines)) return false;
+    session.tags[tag] = several_room(session, first);
+    return session.tags[tag].lines == lines;
 }
 
 void Adoption::restore_slots() {
@@ -222,7 +236,9 @@ void Adoption::restore_unread(Session& session) {
         if (entry.kind == shm::CompletionKind::kClaim && first < session.rooms.lines()) {
             const auto* head = reinterpret_cast<const shm::GrantHead*>(
                 session.payload + size_t{first} * shm::kLineSize);
-            lines = room_lines(sizeof(*head) + uint64_t{entry.units} * head->stride);
+            lines = (head->pool & shm::kGrantOfSeveral) != 0
+                        ? several_room(session, first).lines
+                        : room_lines(sizeof(*head) + uint64_t{entry.units} * head->stride);
         }
         if (lines == 0 || !session.rooms.take_at(first, lines)) continue;  // a live one's
         session.free_room(first, lines, ring.head());

@@ -51,6 +51,7 @@ class Adoption {
     // False: its room is another's.
     bool restore_tag(
         Session& session, uint32_t pool_row, uint16_t tag, uint32_t first, uint32_t lines) const;
+    bool restore_several(Session& session, uint16_t tag, uint32_t first, uint32_t lines) const;
     void end_clashing(Session& session);
 
     std::vector<InheritedSession>* inherited_ = nullptr;

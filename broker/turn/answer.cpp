@@ -112,7 +112,8 @@ void Answers::stage_decision(const Decision& decision) {
                 decision,
                 decision.value != 0 ? shm::LeaseEvent::kRequeued : shm::LeaseEvent::kEnded);
         case DecisionKind::kAdopted:
-            return adopt(decision, (&decision)[1]);  // the next one names the previous holder
+            // What comes behind them names the previous holder.
+            return adopt(decision, (&decision)[std::max(decision.round, 1U) - decision.part]);
         case DecisionKind::kKill:
             return void(kills_ = true);
         case DecisionKind::kSlotGone:
@@ -163,11 +164,14 @@ uint32_t Answers::copy_payload_of(const Decision& decision, const SlotRoom& room
     }
     const shm::ClaimRow& claim = core_.claim(slot.holder);
     if (first_asked(claim) == row_of(decision.id)) forget_answers(claim);
-    if (claim.payload_size == 0 || claim.payload_size > room.lines * shm::kLineSize) return 0;
-    core_.copy_chain(claim.payload,
-                     claim.payload_size,
+    // Over several pools its first row has it.
+    const bool several = (claim.flags & shm::ClaimFlag::kSeveral) != 0;
+    const shm::ClaimRow& bringer = several ? core_.claim(claim.several_first) : claim;
+    if (bringer.payload_size == 0 || bringer.payload_size > room.lines * shm::kLineSize) return 0;
+    core_.copy_chain(bringer.payload,
+                     bringer.payload_size,
                      room.session->payload + size_t{room.first} * shm::kLineSize);
-    return claim.payload_size;
+    return bringer.payload_size;
 }
 
 // A claim that is assigned (again): answers of an earlier assignment are not its own.
@@ -176,8 +180,10 @@ void Answers::forget_answers(const shm::ClaimRow& claim) {
     if (holder == nullptr || claim.tag >= holder->tags.size()) return;
     const TagRoom& room = holder->tags[claim.tag];
     if (room.first == shm::kNoRow) return;
+    const bool several = (claim.flags & shm::ClaimFlag::kSeveral) != 0;
+    const uint32_t begin = several ? grant_part(*holder, room, claim.pool)->first_unit : 0;
     for (uint32_t i = 0; i < claim.units; ++i)
-        grant_slot(*holder, room, i)->answer_size = 0;
+        grant_slot(*holder, room, begin + i)->answer_size = 0;
 }
 
 // The worker's answer goes into its unit's region of the holder's room.
@@ -188,12 +194,19 @@ void Answers::worker_answer(const Decision& decision) {
     // The claim may have been cancelled since, and its tag be another's: room and all.
     if (room.first == shm::kNoRow || room.first != decision.room) return;
     const bool last = decision.reason == shm::Reason::kDone;
-    write_answer(*session, room, decision.slots_begin, decision.answer, last);
+    uint32_t unit = decision.slots_begin;
+    if (decision.part != 0) unit += grant_part(*session, room, decision.pool)->first_unit;
+    write_answer(*session, room, unit, decision.answer, last);
 }
 
 // The room of the claim. Its tag may not have it any more: a lease that its holder ends in the turn
 // of its grant has freed room and tag. The lines are the lease's until the commit.
 TagRoom Answers::room_given_back(const Decision& decision) const {
+    if (decision.round != 0) {  // over several pools
+        TagRoom room = several_room(*sessions_.at(decision.session), decision.room);
+        room.ingested_ns = core_.now();
+        return room;
+    }
     const shm::PoolRow& pool = core_.pool(decision.pool);
     return {.first = decision.room,
             .stride = grant_stride(pool),
@@ -201,11 +214,18 @@ TagRoom Answers::room_given_back(const Decision& decision) const {
             .ingested_ns = core_.now()};
 }
 
-void Answers::write_grant(Session& session, const TagRoom& room, const Decision& decision) {
-    const bool counted = core_.pool(decision.pool).kind == shm::PoolKind::kCounted;
-    dibs::write_grant(core_, session, room, core_.decided_slots(decision), counted);
+// Returns the units of all pools.
+uint16_t Answers::write_grant(Session& session, const TagRoom& room, const Decision& decision) {
+    uint16_t units = decision.units;
+    if (decision.round == 0) {
+        const bool counted = core_.pool(decision.pool).kind == shm::PoolKind::kCounted;
+        dibs::write_grant(core_, session, room, core_.decided_slots(decision), counted);
+    } else {
+        units = write_part(core_, session, room, decision);
+    }
     // The word of the tag's last lease must not be taken for this one's.
     if (has_word(session, decision.tag)) stage_event(session, decision.tag, 0);
+    return units;
 }
 
 namespace {
@@ -225,7 +245,6 @@ bool Answers::has_word(const Session& session, uint16_t tag) const {
 
 void Answers::tell_lease(Session* session, const Decision& decision, Completion& entry) {
     entry.user_data = decision.user_data;
-    entry.units = decision.units;
     entry.tag = decision.tag;
     entry.id = decision.id;
     entry.fence = decision.fence;
@@ -249,8 +268,9 @@ void Answers::grant(const Decision& decision) {
     const Path at_the_end = waited_ns == 0 ? Path::kAtOnce : Path::kQueued;
     publisher_.granted(decision.pool, decision.pledged ? Path::kFast : at_the_end, waited_ns);
     if (decision.pledged) return pledge_kept(session);
-    write_grant(*session, room, decision);
     Completion entry;
+    entry.units = write_grant(*session, room, decision);
+    if (decision.part != 0) return;  // the first one's completion tells of all
     entry.kind = CompletionKind::kClaim;
     entry.outcome = shm::Outcome::kGranted;
     if (decision.may_park) entry.reason = shm::Reason::kMayPark;
@@ -274,16 +294,20 @@ void Answers::adopt(const Decision& decision, const Decision& left) {
     if (session == nullptr) return;
     const TagRoom& of_tag = session->tags[decision.tag];
     const TagRoom room = of_tag.first == decision.room ? of_tag : room_given_back(decision);
-    write_grant(*session, room, decision);
+    Completion entry;
+    entry.units = write_grant(*session, room, decision);
+    const bool several = decision.round != 0;
+    const uint32_t begin =
+        several ? grant_part(*session, room, decision.pool)->first_unit : uint32_t{0};
     Session* giver = sessions_.at(left.session);
     const bool known = giver != nullptr && left.tag < giver->tags.size() &&
                        giver->tags[left.tag].first == left.room;
     for (uint32_t i = 0; i < decision.slots_count; ++i) {
         std::span<const uint8_t> answer;
-        if (known) answer = first_answer(*giver, giver->tags[left.tag], i);
-        write_answer(*session, room, i, answer, false);
+        if (known) answer = first_answer(*giver, giver->tags[left.tag], begin + i);
+        write_answer(*session, room, begin + i, answer, false);
     }
-    Completion entry;
+    if (decision.part != 0) return;
     entry.kind = CompletionKind::kResult;
     const bool by_word = (core_.lease(row_of(decision.id)).flags & shm::LeaseFlag::kByWord) != 0;
     if (by_word) entry.reason = shm::Reason::kByWord;

@@ -44,7 +44,7 @@ class Answers {
     void order(const core::Decision& decision);
     void order_of_size(const core::Decision& decision, Session& session, shm::Completion& entry);
     void worker_answer(const core::Decision& decision);
-    void write_grant(Session& session, const TagRoom& room, const core::Decision& decision);
+    uint16_t write_grant(Session& session, const TagRoom& room, const core::Decision& decision);
     void tell_lease(Session* session, const core::Decision& decision, shm::Completion& entry);
     void grant(const core::Decision& decision);
     void pledge_kept(Session* session);

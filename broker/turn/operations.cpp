@@ -170,19 +170,23 @@ Reason Operations::claim_refusal(const Session& session,
             }
         }
     }
-    refusal = pool_refusal(session, entry.pool);
+    const uint32_t rows = payload.empty() ? 1 : static_cast<uint32_t>(claims_.also().size()) + 1;
+    refusal = pool_refusal(session, entry.pool, rows);
     // What its user has put aside counts against its limits: it goes back first.
     if (refusal == Reason::kLimit && words_.recall_of(session.peer.uid)) {
-        refusal = pool_refusal(session, entry.pool);
+        refusal = pool_refusal(session, entry.pool, rows);
+    }
+    if (refusal == Reason::kOk && rows != 1 && !names_further(session)) {
+        refusal = Reason::kNotAllowed;
     }
     if (refusal == Reason::kNotAllowed) return ruled(refusal, {shm::RuleKey::kPools, 0});
-    return refusal == Reason::kLimit ? ruled(refusal, quotas_.limit(session, 0)) : refusal;
+    return refusal == Reason::kLimit ? ruled(refusal, quotas_.limit(session, 0, rows)) : refusal;
 }
 
-Reason Operations::pool_refusal(const Session& session, uint32_t pool) {
+Reason Operations::pool_refusal(const Session& session, uint32_t pool, uint32_t rows) {
     const bool strict = pool < core_.pools() && core_.pool(pool).mode == shm::ExpiryMode::kStrict;
     if (strict && !session.peer.killable) return Reason::kUnkillable;
-    return quotas_.claim(session, pool);
+    return quotas_.claim(session, pool, rows);
 }
 
 bool Operations::is_plain_claim(const shm::Submission& entry) {
@@ -228,18 +232,22 @@ bool Operations::take_grant_room(Session& session,
     if (size.pool >= core_.pools() || size.units == 0 || size.units > shm::kUnitsMax) return true;
     const shm::PoolRow& pool = core_.pool(size.pool);
     const auto [stride, lines] = grant_lines(pool, size.units);
+    return take_room(session,
+                     tag,
+                     {.lines = lines, .stride = stride, .answer_place = grant_answer_place(pool)},
+                     taken);
+}
+
+bool Operations::take_room(Session& session, uint16_t tag, TagRoom room, GrantRoom* taken) {
     if (session.tags[tag].ended()) session.free_tag(tag, session.tags[tag].unread);
-    const uint32_t first = session.take_room(lines);
-    if (first == shm::kNoRow) return false;
+    room.first = session.take_room(room.lines);
+    if (room.first == shm::kNoRow) return false;
     // Prefetches the line, which the client read at an earlier grant: to have it back takes as long
     // as the decision.
-    __builtin_prefetch(session.payload + size_t{first} * shm::kLineSize, 1);
-    session.tags[tag] = {.first = first,
-                         .lines = lines,
-                         .stride = stride,
-                         .answer_place = grant_answer_place(pool),
-                         .ingested_ns = core_.now()};
-    *taken = {first, lines};
+    __builtin_prefetch(session.payload + size_t{room.first} * shm::kLineSize, 1);
+    room.ingested_ns = core_.now();
+    session.tags[tag] = room;
+    *taken = {room.first, room.lines};
     return true;
 }
 
@@ -271,6 +279,7 @@ void Operations::bring(core::Claim* command) const {
     command->least = claims_.least();
     command->most = claims_.most();
     command->offer = claims_.offer();
+    command->also = claims_.also();
     command->meta = claims_.meta();
 }
 
@@ -295,6 +304,8 @@ void Operations::claim(Session& session,
         return claim_of_set(session, entry, payload);
     core::Claim command = command_of(session, entry, payload);
     command.refusal = claim_refusal(session, entry, payload);
+    const bool is_read = command.refusal == Reason::kOk && !payload.empty();
+    if (is_read && !claims_.also().empty()) return claim_of_several(session, entry, &command);
     give_room(session, entry.pool, &command);
     if (command.refusal == Reason::kOk) {  // else either may be any number
         session.claimed_pool = entry.pool;
@@ -427,7 +438,7 @@ void Operations::adopt(Session& session, const shm::Submission& entry) {
         const bool strict = lease.mode == shm::ExpiryMode::kStrict;
         if (strict && !session.peer.killable) {
             command.refusal = Reason::kUnkillable;
-        } else if (!take_grant_room(session, entry.tag, {lease.pool, lease.units}, &room)) {
+        } else if (!take_room_of_lease(session, entry.tag, row, &room)) {
             command.refusal = Reason::kNoRoom;
         }
     }

@@ -117,7 +117,9 @@ class Operations {
     // A claim that sets nothing but its times.
     [[nodiscard]] static bool is_plain_claim(const shm::Submission& entry);
     // Why the session may not claim from this pool now; kOk: it may.
-    [[nodiscard]] shm::Reason pool_refusal(const Session& session, uint32_t pool);
+    [[nodiscard]] shm::Reason pool_refusal(const Session& session,
+                                           uint32_t pool,
+                                           uint32_t rows = 1);
     // The tag that the session's next claim has, most likely.
     [[nodiscard]] static uint16_t tag_to_come(const Session& session);
     // The room of its next grant of this size; kNoRow: not foreseeable.
@@ -135,6 +137,8 @@ class Operations {
     void bring(core::Claim* command) const;
     void give_room(Session& session, uint32_t pool, core::Claim* command);
     // routed_claims.cpp
+    void claim_of_several(Session& session, const shm::Submission& entry, core::Claim* command);
+    [[nodiscard]] bool names_further(const Session& session) const;
     void claim_of_set(Session& session,
                       const shm::Submission& entry,
                       std::span<const uint8_t> payload);
@@ -159,6 +163,15 @@ class Operations {
                                        uint16_t tag,
                                        const GrantSize& size,
                                        GrantRoom* taken);
+    [[nodiscard]] bool take_room_of_several(Session& session,
+                                            uint16_t tag,
+                                            std::span<const core::PoolUnits> pools,
+                                            GrantRoom* taken);
+    [[nodiscard]] bool take_room_of_lease(Session& session,
+                                          uint16_t tag,
+                                          uint32_t row,
+                                          GrantRoom* taken);
+    [[nodiscard]] bool take_room(Session& session, uint16_t tag, TagRoom room, GrantRoom* taken);
     void cancel(Session& session, const shm::Submission& entry);
     void release(Session& session, const shm::Submission& entry);
     void give_up(Session& session, uint64_t id);

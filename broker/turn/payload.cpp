@@ -108,6 +108,7 @@ bool ClaimReader::read(std::span<const uint8_t> bytes) {
     leasts_ = mosts_ = 0;
     offer_ = 0;
     meta_ = {};
+    alsos_ = 0;
     if (bytes.empty()) return true;
     const auto* claim = verified<wire::ClaimPayload>(bytes);
     if (claim == nullptr || !valid_options(claim->options()) || !valid_labels(claim->labels()) ||
@@ -117,6 +118,11 @@ bool ClaimReader::read(std::span<const uint8_t> bytes) {
         !read_amounts(claim->least(), least_, &leasts_) ||
         !read_amounts(claim->most(), most_, &mosts_)) {
         return false;
+    }
+    if (claim->also() != nullptr) {
+        if (claim->also()->size() > also_.size()) return false;
+        for (const wire::PoolUnits* further : *claim->also())
+            also_[alsos_++] = {further->pool(), further->units()};
     }
     const auto list = [](const Text* text, auto& to) {
         size_t count = 0;

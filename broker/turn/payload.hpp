@@ -36,6 +36,8 @@ class ClaimReader {
     [[nodiscard]] std::span<const core::Amount> most() const { return {most_.data(), mosts_}; }
     [[nodiscard]] uint32_t offer() const { return offer_; }
     [[nodiscard]] std::string_view meta() const { return meta_; }
+    // Further pools.
+    [[nodiscard]] std::span<const core::PoolUnits> also() const { return {also_.data(), alsos_}; }
     // False: the terms say nothing of preemption, and the pool decides.
     [[nodiscard]] bool says_preempt() const { return says_preempt_; }
     // A bit for each preferred label, in the payload's order, that `labels` (each ended by a zero
@@ -54,6 +56,8 @@ class ClaimReader {
     size_t mosts_ = 0;
     uint32_t offer_ = 0;
     std::string_view meta_;
+    std::array<core::PoolUnits, shm::kGrantPartsMax - 1> also_;
+    size_t alsos_ = 0;
 };
 
 // A worker's announcement of a slot. Views into the bytes, and into the reader's own attributes.

@@ -1,10 +1,15 @@
-// broker/turn/routed_claims.cpp -- makes one command of a claim of a set, for the pools that it may
-// have.
+// broker/turn/routed_claims.cpp -- makes one command of a claim that names more than one pool.
 //
-// Which pool takes it is the core's to say, and is known once the command is applied. Until then
-// what depends on the pool is as the largest needs it.
+// Of a set: which pool takes it is the core's to say, and is known once the command is applied.
+// Until then what depends on the pool is as the largest needs it. Over several: one room has the
+// slots of all, one pool's behind the other's, in regions as large as the largest one needs; which
+// are whose stands behind them from the beginning, as workers may answer before the grant.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
 #include "broker/core/look.hpp"
+#include "broker/session/grant_room.hpp"
 #include "broker/turn/operations.hpp"
 #include "broker/turn/pool_sets.hpp"
 #include "shm/operation.hpp"
@@ -72,6 +77,73 @@ void Operations::claim_of_set(Session& session,
         session.tags[entry.tag].answer_place = grant_answer_place(core_.pool(pool));
     }
     words_.make_room(pool, 0);  // it waits there by now
+}
+
+bool Operations::names_further(const Session& session) const {
+    return std::all_of(claims_.also().begin(), claims_.also().end(), [&](const auto& further) {
+        return quotas_.names(session, further.pool);
+    });
+}
+
+// Pools and sizes that the core will reject need none. False: there is no room.
+bool Operations::take_room_of_several(Session& session,
+                                      uint16_t tag,
+                                      std::span<const core::PoolUnits> pools,
+                                      GrantRoom* taken) {
+    uint32_t units = 0;
+    uint32_t place = 0;
+    uint32_t answers = 0;
+    for (const core::PoolUnits& part : pools) {
+        if (part.pool >= core_.pools() || part.units == 0) return true;
+        const shm::PoolRow& pool = core_.pool(part.pool);
+        units += part.units;
+        place = std::max(place, grant_answer_place(pool));
+        answers = std::max(answers, grant_stride(pool) - grant_answer_place(pool));
+    }
+    if (units > shm::kUnitsMax) return true;
+    const auto stride = static_cast<uint32_t>(shm::round_up(uint64_t{place} + answers, 8));
+    const TagRoom room{
+        .lines = room_lines(several_size(stride, units)), .stride = stride, .answer_place = place};
+    if (!take_room(session, tag, room, taken)) return false;
+    begin_several(session, session.tags[tag], pools);
+    return true;
+}
+
+// As large as its grant's was.
+bool Operations::take_room_of_lease(Session& session,
+                                    uint16_t tag,
+                                    uint32_t row,
+                                    GrantRoom* taken) {
+    const std::vector<core::PoolUnits> pools = core::Look::pools_of_lease(core_, row);
+    if (pools.size() > 1) return take_room_of_several(session, tag, pools, taken);
+    const shm::LeaseRow& lease = core_.lease(row);
+    return take_grant_room(session, tag, {lease.pool, lease.units}, taken);
+}
+
+void Operations::claim_of_several(Session& session,
+                                  const shm::Submission& entry,
+                                  core::Claim* command) {
+    bring(command);
+    std::array<core::PoolUnits, shm::kGrantPartsMax> pools;
+    pools[0] = {entry.pool, entry.units};
+    std::copy(command->also.begin(), command->also.end(), pools.begin() + 1);
+    const std::span all(pools.data(), command->also.size() + 1);
+    GrantRoom room;
+    if (!take_room_of_several(session, entry.tag, all, &room)) {
+        uint64_t bytes = 0;
+        for (const core::PoolUnits& part : all)
+            bytes += uint64_t{part.units} * grant_stride(core_.pool(part.pool));
+        command->refusal =
+            ruled(Reason::kNoRoom, {shm::RuleKey::kDownPayload, static_cast<uint32_t>(bytes)});
+        words_.recall_of(session);
+    }
+    command->room = room.first;
+    command->room_lines = room.lines;
+    if (command->refusal == Reason::kOk) {
+        for (const core::PoolUnits& part : all)
+            words_.make_room(part.pool, part.units);
+    }
+    core_.apply(*command);
 }
 
 }  // namespace dibs

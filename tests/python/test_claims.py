@@ -402,3 +402,19 @@ def test_a_key_of_the_configuration_that_refuses_is_named_with_its_number():
                     client.claim("one", labels=["a100"])
         finally:
             broker.end()
+
+
+def test_a_claim_over_several_pools_has_slots_of_each(client):
+    with client.claim("gpu", units=2, timeout=5, terms=dibs.Terms(also=[("one", 1)])) as lease:
+        gpu, one = lease.parts
+        assert (gpu.pool, gpu.id, gpu.fence) == (lease.pool, lease.id, lease.fence)
+        assert [slot.attributes["device"] for slot in gpu.slots] == ["0", "1"]
+        assert (len(one.slots), one.fence) == (1, 1)
+        with pytest.raises(errors.Busy):
+            client.claim("one", timeout=0)
+    client.claim("one", timeout=5).release()
+
+
+def test_a_lease_over_one_pool_has_one_part(client):
+    with client.claim("one", timeout=5) as lease:
+        assert [part.fence for part in lease.parts] == [lease.fence]

@@ -11,11 +11,11 @@ from dibs import errors
 from conftest import heard, until
 
 
-def claiming(client, results, **options):
+def claiming(client, results, pool="web", **options):
     """A claim in a thread of its own, with its lease or its exception as the result."""
     def claim():
         try:
-            results.append(client.claim("web", timeout=60, **options))
+            results.append(client.claim(pool, timeout=60, **options))
         except dibs.Error as error:
             results.append(error)
     thread = threading.Thread(target=claim)
@@ -118,3 +118,21 @@ def test_a_name_is_one_sessions(client, other):
     other.announce("web", name="w-1")
     with pytest.raises(errors.NameInUse):
         client.announce("web", name="w-1")
+
+
+def test_a_worker_of_a_further_pool_has_the_body_and_its_answer_is_its_part(client, other):
+    other.announce("web", attributes={"port": "81"})
+    results = []
+    thread = claiming(client, results, "gpu", units=2, body=b"body", terms=dibs.Terms(also=[("web", 1)]))
+    work = other.next_assignment(60)
+    assert work.body == b"body"
+    work.confirm(b"ws://81")
+    thread.join()
+    with results[0] as lease:
+        gpu, web = lease.parts
+        assert [slot.answer for slot in gpu.slots] == [b"", b""]
+        assert (web.slots[0].answer, web.slots[0].attributes) == (b"ws://81", {"port": "81"})
+    over = other.next_assignment(60)
+    assert over.is_revocation
+    over.ready(wait=5)
+    until(lambda: client.snapshot("web").idle == 1 and client.snapshot("gpu").idle == 2)

@@ -204,7 +204,13 @@ void Rebuild::finish() {
 
 void Leases::keep_room(const shm::LeaseRow& lease) {
     if (lease.room == kNoRow) return;
-    held_rooms.push_back({lease.session, lease.room, lease.room_lines, lease.pool, lease.tag});
+    uint16_t pool = lease.pool;
+    if (is_several(lease)) [[unlikely]] {
+        const auto row = static_cast<uint32_t>(&lease - &state.leases[0]);
+        if (is_further(lease, row)) return;  // it is the first one's
+        pool |= shm::kGrantOfSeveral;
+    }
+    held_rooms.push_back({lease.session, lease.room, lease.room_lines, pool, lease.tag});
 }
 
 void Core::Parts::rebuild() {

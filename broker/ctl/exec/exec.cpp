@@ -19,8 +19,9 @@ namespace {
 constexpr const char* kExecAbout =
     "Claims a slot of a pool (or N, all or none), runs the command, and gives the slot back when "
     "the command ends, however it ends. The command finds the slot in its environment: DIBS_POOL, "
-    "DIBS_SLOT, DIBS_LEASE, DIBS_FENCE, and DIBS_ATTR_X for each attribute x of the slot. If the "
-    "lease ends first, the command is ended.";
+    "DIBS_SLOT, DIBS_LEASE, DIBS_FENCE, and DIBS_ATTR_X for each attribute x of the slot; those of "
+    "further pools in DIBS_POOL_2, DIBS_SLOT_2 and so on. If the lease ends first, the command is "
+    "ended.";
 
 constexpr const char* kExecFooter =
     "Example:\n"
@@ -38,7 +39,7 @@ constexpr NumberRange kCreatedSlots = {1, 1U << 20};
 constexpr NumberRange kExitCodes = {0, 255};
 
 struct ExecWords {
-    std::string pool;
+    std::vector<std::string> pools;
     std::vector<std::string> creations;
     std::vector<std::string> variables;
     std::vector<std::string> claim_options;
@@ -73,8 +74,37 @@ std::pair<std::string, std::string> variable_of(const std::string& text) {
                                              "and no digit first"));
 }
 
+void read_pools(const std::vector<std::string>& words, exec::Options* options) {
+    if (words.size() > DIBS_PARTS_MAX) {
+        throw Failure(kExitUsage,
+                      std::to_string(words.size()) + " pools: one claim is over at most " +
+                          std::to_string(DIBS_PARTS_MAX));
+    }
+    std::vector<PoolOperand> pools;
+    uint32_t units = 0;
+    for (const std::string& word : words) {
+        const PoolOperand pool = parse_pool_operand(word, DIBS_UNITS_MAX);
+        const bool again = std::any_of(
+            pools.begin(), pools.end(), [&](const auto& one) { return one.name == pool.name; });
+        if (again) {
+            throw Failure(kExitUsage,
+                          "pool \"" + pool.name + "\" is named twice: write " + pool.name +
+                              ":N for N of its slots");
+        }
+        units += pool.count;
+        pools.push_back(pool);
+    }
+    if (units > DIBS_UNITS_MAX) {
+        throw Failure(kExitUsage,
+                      std::to_string(units) + " slots in all: one claim has at most " +
+                          std::to_string(DIBS_UNITS_MAX));
+    }
+    options->pool = pools.front();
+    options->also.assign(pools.begin() + 1, pools.end());
+}
+
 void read_words(const ExecWords& words, exec::Options* options) {
-    options->pool = parse_pool_operand(words.pool, DIBS_UNITS_MAX);
+    read_pools(words.pools, options);
     for (const std::string& text : words.variables)
         options->variables.push_back(variable_of(text));
     for (const std::string& text : words.claim_options)
@@ -161,8 +191,11 @@ int run_exec(int argc, char** argv) {
     exec::Options options;
     ExecWords words;
     Arguments arguments("exec", kExecAbout);
-    arguments.operand(
-        "POOL", &words.pool, "the pool's name, or a pool set's; POOL:N for N slots at once");
+    arguments.operands(
+        "POOL",
+        &words.pools,
+        "the pool's name, or a pool set's; POOL:N for N slots at once; several pools for slots of "
+        "each, all or none");
     arguments.command(&options.command, "the command and its arguments");
     arguments.duration("-t,--timeout",
                        &options.timeout_ns,

@@ -214,6 +214,12 @@ Failure not_granted(const Awaited& awaited,
     const dibs_completion& end = awaited.end;
     std::string start = "did not get " + wanted(asked) + ": ";
     Options options = asked;
+    if (end.code == DIBS_ESTATE && !options.also.empty()) {
+        return {kExitUsage,
+                start +
+                    "one of these pools takes no claims over several: each must be in order of "
+                    "arrival, of cooperative expiry and without resources"};
+    }
     if ((pool & DIBS_POOL_SET) != 0) {  // what follows is of the member that has said so
         if (end.code == DIBS_EPOOL) return {kExitNotFound, start + "none of its pools is there"};
         if (end.code == DIBS_EDRAINING) {
@@ -322,6 +328,9 @@ void check_terms(const Options& options, bool account_given) {
         throw Failure(kExitUsage, "--meta: at most 255 bytes, none of them a control character");
     }
     if (account_given) check_name("--account", options.account);
+    if (!options.also.empty() && !options.least.empty()) {
+        throw Failure(kExitUsage, "--want is for a part of one slot of one pool");
+    }
     check_count("--option", options.claim_options.size(), DIBS_OPTIONS_MAX);
 }
 
@@ -381,6 +390,11 @@ dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options
     asked.priority = static_cast<int32_t>(options.priority);
     if (!options.account.empty()) asked.account = options.account.c_str();
     if (!options.meta.empty()) asked.meta = options.meta.c_str();
+    std::vector<dibs_pool_units> also;
+    for (const PoolOperand& further : options.also)
+        also.push_back({attachment.pool(further.name), further.count});
+    asked.also = also.data();
+    asked.also_count = also.size();
     asked.preempt = options.preempt;
     asked.preempt_grace_ns = options.preempt_grace_ns;
     asked.requeue = options.requeue ? 1 : 0;

@@ -208,7 +208,8 @@ void tell_grant(const Options& options, const dibs_lease& lease) {
     if (!options.verbose) return;
     talk("dibs exec: lease " + id_text(Letter::kLease, lease.id) + " of pool \"" +
          options.pool.name + "\", fence " + std::to_string(lease.fence) + ", " +
-         counted(lease.units, "slot"));
+         counted(lease.units, "slot") +
+         (options.also.empty() ? "" : " in " + counted(options.also.size() + 1, "pool")));
 }
 
 }  // namespace dibs::ctl::exec

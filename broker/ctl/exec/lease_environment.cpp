@@ -40,11 +40,25 @@ void add(std::string* list, std::string_view value, bool first) {
     *list += value;
 }
 
-Slots slots_of(const Attachment& attachment, const dibs_lease& lease) {
+// Of each pool that the lease is over.
+std::vector<dibs_part> parts_of(const Attachment& attachment, const dibs_lease& lease) {
+    std::vector<dibs_part> parts;
+    for (;;) {
+        dibs_part part = {};
+        const auto index = static_cast<uint32_t>(parts.size());
+        const int code = dibs_lease_part(attachment.session(), &lease, index, &part);
+        if (code == DIBS_EUNITS && index != 0) return parts;
+        if (code < 0) throw Failure(exit_code_of(code), dibs_strerror(code));
+        parts.push_back(part);
+    }
+}
+
+Slots slots_of(const Attachment& attachment, const dibs_lease& lease, const dibs_part& part) {
     Slots slots;
-    for (uint32_t unit = 0; unit < lease.units; ++unit) {
+    for (uint32_t unit = 0; unit < part.units; ++unit) {
         dibs_slot slot = {};
-        const int code = dibs_lease_slot(attachment.session(), &lease, unit, &slot);
+        const int code =
+            dibs_lease_slot(attachment.session(), &lease, part.first_unit + unit, &slot);
         if (code < 0) throw Failure(exit_code_of(code), dibs_strerror(code));
         add(&slots.numbers, std::to_string(slot.number), unit == 0);
         const char* end = slot.attributes + slot.attributes_size;
@@ -96,28 +110,42 @@ std::string once(const std::string& list) {
 }
 
 Variables variables_of(const Slots& slots,
-                       const dibs_lease& lease,
+                       const dibs_part& part,
                        bool has_workers,
                        const Options& options) {
     Variables variables;
     for (const auto& [key, value] : slots.values) {
         const bool sets = key.rfind(kPoolVariable, 0) == 0;
         if (sets && !has_workers) {
-            variables[key.substr(kPoolVariable.size())] = lease.units > 1 ? once(value) : value;
+            variables[key.substr(kPoolVariable.size())] = part.units > 1 ? once(value) : value;
         }
         if (!sets) variables[attribute_variable(key)] = value;
     }
-    add_mapped(&variables, slots, options, lease.units);
+    add_mapped(&variables, slots, options, part.units);
     variables["DIBS_POOL"] = options.pool.name;
     variables["DIBS_SLOT"] = slots.numbers;
-    variables["DIBS_LEASE"] = id_text(Letter::kLease, lease.id);
-    variables["DIBS_FENCE"] = std::to_string(lease.fence);
+    variables["DIBS_LEASE"] = id_text(Letter::kLease, part.id);
+    variables["DIBS_FENCE"] = std::to_string(part.fence);
     if (!options.socket.empty()) variables["DIBS_SOCKET"] = options.socket;
     return variables;
 }
 
+// Of the part with that number, from 1: those of further ones are numbered.
+void add_part(Variables* variables, const Variables& part, size_t number) {
+    for (const auto& [name, value] : part) {
+        const bool is_numbered = number > 1 && name.rfind("DIBS_", 0) == 0 &&
+                                 name != "DIBS_SOCKET" && name.rfind(kLimit, 0) != 0;
+        // What pools set by "env." has their own name: the first one's stays.
+        variables->emplace(is_numbered ? name + "_" + std::to_string(number) : name, value);
+    }
+}
+
 bool is_of_a_lease(const std::string& name) {
-    return name.rfind("DIBS_ATTR_", 0) == 0;
+    static constexpr const char* kNumbered[] = {
+        "DIBS_ATTR_", "DIBS_POOL_", "DIBS_SLOT_", "DIBS_LEASE_", "DIBS_FENCE_", "DIBS_PARTS"};
+    return std::any_of(std::begin(kNumbered), std::end(kNumbered), [&](const char* start) {
+        return name.rfind(start, 0) == 0;
+    });
 }
 
 // What this process was limited to. What the caller's own `dibs exec` has set limits nothing; then
@@ -185,10 +213,21 @@ std::vector<std::string> lease_environment(const Attachment& attachment,
                                            uint32_t pool,
                                            const dibs_lease& lease,
                                            const Options& options) {
-    const Slots slots = slots_of(attachment, lease);
-    const bool has_workers = attachment.describe(pool).has_workers != 0;
-    Variables variables = variables_of(slots, lease, has_workers, options);
-    keep_limits(&variables, slots, options);
+    const std::vector<dibs_part> parts = parts_of(attachment, lease);
+    Variables variables;
+    for (size_t at = 0; at < parts.size(); ++at) {
+        const dibs_pool_limits limits = attachment.describe(at == 0 ? pool : parts[at].pool);
+        const Slots slots = slots_of(attachment, lease, parts[at]);
+        Options of_part = options;
+        if (at != 0) {
+            of_part.pool.name = limits.name;
+            of_part.variables.clear();  // they name attributes of the first pool's slots
+        }
+        Variables its = variables_of(slots, parts[at], limits.has_workers != 0, of_part);
+        keep_limits(&its, slots, of_part);
+        add_part(&variables, its, at + 1);
+    }
+    if (parts.size() > 1) variables["DIBS_PARTS"] = std::to_string(parts.size());
     const bool counts_anew = variables.count(kRocrMask) != 0;  // what HIP's mask counted in is gone
     std::vector<std::string> all;
     for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -22,6 +22,7 @@ enum class Tree { kIfPossible, kRequired, kNone };
 
 struct Options {
     PoolOperand pool;
+    std::vector<PoolOperand> also;  // further pools: a slot of each, or of none
     std::string socket;
     int64_t timeout_ns = DIBS_FOREVER;
     bool now = false;                    // or not at all

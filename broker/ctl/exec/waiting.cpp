@@ -42,6 +42,11 @@ std::string unfit_for(const dibs_explanation& why) {
     return std::string("no slot has the label \"") + harmless(why.label) + "\"";
 }
 
+std::string wanted_of(const PoolOperand& asked) {
+    const std::string pool = " of pool \"" + asked.name + "\"";
+    return asked.count == 1 ? "a slot" + pool : std::to_string(asked.count) + " slots" + pool;
+}
+
 constexpr size_t kColumns = 79;  // of a terminal that does not say how many it has
 
 // Its first characters, and that there are more.
@@ -164,9 +169,10 @@ std::string shown_holder(const dibs_holder& holder) {
 }
 
 std::string wanted(const Options& options) {
-    const std::string pool = " of pool \"" + options.pool.name + "\"";
-    return options.pool.count == 1 ? "a slot" + pool
-                                   : std::to_string(options.pool.count) + " slots" + pool;
+    std::string text = wanted_of(options.pool);
+    for (size_t at = 0; at < options.also.size(); ++at)
+        text += (at + 1 < options.also.size() ? ", " : " and ") + wanted_of(options.also[at]);
+    return text;
 }
 
 std::string no_worker(const Attachment& attachment, uint32_t pool, const Options& options) {

@@ -120,6 +120,7 @@ extern "C" {
 #define DIBS_OFFERS_MAX 64         // of one answer
 #define DIBS_LABELS_MAX 32
 #define DIBS_UNITS_MAX 256
+#define DIBS_PARTS_MAX 8  // pools of one claim
 
 // ---- Codes. Each has this one meaning, wherever it appears: as what a function returns, or as
 //      `code` of a completion.
@@ -439,6 +440,12 @@ typedef struct dibs_offer {
     uint64_t amounts[DIBS_RESOURCES_MAX];
 } dibs_offer;
 
+// Slots of one more pool, which a claim wants too.
+typedef struct dibs_pool_units {
+    uint32_t pool;
+    uint32_t units;  // 0 = 1
+} dibs_pool_units;
+
 typedef struct dibs_claim_options {
     size_t size;
     int64_t timeout_ns;   // 0 = now or not at all; DIBS_FOREVER
@@ -492,6 +499,14 @@ typedef struct dibs_claim_options {
     // For who inspects the claim or its lease, unread by the broker: at most DIBS_META_MAX bytes,
     // none of them a control character, else DIBS_EPAYLOAD. Null = none.
     const char* meta;
+    // Further pools, DIBS_PARTS_MAX − 1 at most: slots of the pool that is claimed and of each of
+    // these at once, all of them or none, under one lease (dibs_lease_part). While it waits it
+    // holds nothing. All pools are in order of arrival, of cooperative expiry and without
+    // resources, else the claim is rejected, DIBS_ESTATE; none is named twice or is a set:
+    // DIBS_EARGUMENT. At most 256 units in all: DIBS_EUNITS. A user's limits count it once for each
+    // pool.
+    const dibs_pool_units* also;
+    size_t also_count;
 } dibs_claim_options;
 
 // A lease's name. A value: copy it freely. All zero is no lease.
@@ -500,7 +515,7 @@ typedef struct dibs_lease {
     uint64_t fence;
     uint64_t session;  // which session was granted it
     uint32_t tag;
-    uint32_t units;
+    uint32_t units;  // over several pools those of all, one pool's behind the other's
 } dibs_lease;
 
 // Who holds what was wanted; claim 0: nobody is named. Of another user's lease only its account
@@ -710,7 +725,10 @@ enum {
     DIBS_WAIT_BEING_MADE = 21,      // some are ordered, and not there yet
     DIBS_WAIT_AT_QUOTA = 22,        // there may be no more, by workers_max or a provider's quota
     DIBS_WAIT_PAUSING = 23,         // a pause after failed starts, at capacity, or after others
-    DIBS_WAIT_LIMIT = 24            // no more may run for now, after an overload or at quota
+    DIBS_WAIT_LIMIT = 24,           // no more may run for now, after an overload or at quota
+    // Pools in order of arrival.
+    DIBS_WAIT_OTHER_POOLS = 25  // what it lacks is held back for a claim over several pools; or it
+                                // is one, and another of its pools keeps it waiting
 };
 
 // Why a claim is of its class.
@@ -911,6 +929,23 @@ DIBS_API int dibs_lease_answer(dibs_session* session,
                                uint32_t unit,
                                const void** answer,
                                size_t* answer_size);
+
+// What a lease has of one pool. The first part's id and fence are the lease's own; what writes to
+// what a further part guards shows that part's fence.
+typedef struct dibs_part {
+    uint32_t pool;
+    uint32_t units;
+    uint32_t first_unit;  // dibs_lease_slot has its slots from there on
+    uint64_t id;
+    uint64_t fence;
+} dibs_part;
+
+// The part at `index`, in the order in which the claim named the pools; a lease over one pool has
+// one. DIBS_EUNITS (there is none), DIBS_ENOVALUE (its room cannot be read); else as above.
+DIBS_API int dibs_lease_part(dibs_session* session,
+                             const dibs_lease* lease,
+                             uint32_t index,
+                             dibs_part* part);
 
 // ---- When to call dibs_keepalive: for programs that do not touch, and have a loop of their own.
 //      Arithmetic alone: no session, no clock, no state but what is passed. Threads: any.

@@ -238,6 +238,7 @@ struct ClaimOptions {
     Items<const char*> most;        // and at most, where the slot has it; empty: as `least`
     const dibs_offer* offer = nullptr;  // accepted: of its slot, now or not at all
     const char* meta = nullptr;         // for who inspects
+    Items<dibs_pool_units> also;        // further pools: slots of each at once, all or none
 
     // False: the key is too long.
     [[nodiscard]] bool fill(dibs_claim_options& out) const {
@@ -270,6 +271,8 @@ struct ClaimOptions {
         out.most_count = most.count;
         out.offer = offer;
         out.meta = meta;
+        out.also = also.first;
+        out.also_count = also.count;
         return true;
     }
 };
@@ -374,6 +377,12 @@ class Lease {
         dibs_slot slot = {};
         const int code = dibs_lease_slot(session_, &lease_, unit, &slot);
         return code == DIBS_OK ? Result<dibs_slot>(slot) : Failure::of(code);
+    }
+    // What it has of each pool of its claim, from 0 on; DIBS_EUNITS behind the last one.
+    [[nodiscard]] Result<dibs_part> part(std::uint32_t index) const {
+        dibs_part part = {};
+        const int code = dibs_lease_part(session_, &lease_, index, &part);
+        return code == DIBS_OK ? Result<dibs_part>(part) : Failure::of(code);
     }
     // Stays until the lease ends; nothing, if the key is unknown.
     [[nodiscard]] std::optional<const char*> attribute(const char* key,

@@ -21,7 +21,7 @@ from .errors import Cancelled, Error, Expired, Holder
 from .events import Event, Events
 from .keepalive import KeepalivePolicy
 from .latency import Latency, Wakeups
-from .lease import Lease, LeaseState, Slot
+from .lease import Lease, LeaseState, Part, Slot
 from .offers import Inspection, Offer, Offers, inspect, offers
 from .state import dump, load
 from .worker import Assignment, OfferedSlot
@@ -35,6 +35,6 @@ def version() -> tuple[int, int, int]:
 
 __all__ = ["Administration", "Assignment", "Cancelled", "Client", "Counters", "Error", "Event",
            "Events", "Expired", "Holder", "Inspection", "KeepalivePolicy", "Latency", "Lease",
-           "LeaseState", "Offer", "OfferedSlot", "Offers", "Order", "PoolLimits", "Preempt", "Pulled",
+           "LeaseState", "Offer", "OfferedSlot", "Offers", "Order", "Part", "PoolLimits", "Preempt", "Pulled",
            "Share", "Slot", "Terms", "Totals", "Wakeups", "WhenBusy", "aio", "connect", "dump", "errors",
            "inspect", "load", "offers", "version"]

@@ -157,6 +157,10 @@ class Inspection(Struct):
                 ("account", c_char * (NAME_MAX + 1)), ("state", c_char * 16), ("meta", c_char * (META_MAX + 1))]
 
 
+class PoolUnits(Struct):
+    _fields_ = [("pool", c_uint32), ("units", c_uint32)]
+
+
 class ClaimOptions(Struct):
     _fields_ = [("size", c_size_t), ("timeout_ns", c_int64), ("interval_ns", c_int64),
                 ("units", c_uint32), ("when_busy", c_int32), ("key", c_uint8 * 16),
@@ -167,7 +171,8 @@ class ClaimOptions(Struct):
                 ("preempt_grace_ns", c_int64), ("account", c_char_p), ("requeue", c_int32), ("keep", c_int32),
                 ("least", POINTER(c_char_p)), ("least_count", c_size_t),
                 ("most", POINTER(c_char_p)), ("most_count", c_size_t),
-                ("offer", POINTER(Offer)), ("meta", c_char_p)]
+                ("offer", POINTER(Offer)), ("meta", c_char_p),
+                ("also", POINTER(PoolUnits)), ("also_count", c_size_t)]
 
 
 class LeaseName(Struct):
@@ -209,6 +214,11 @@ class Op(Struct):
 class Slot(Struct):
     _fields_ = [("number", c_uint32), ("attributes_size", c_uint32), ("attributes", c_void_p),
                 ("answer", c_void_p), ("answer_size", c_size_t)]
+
+
+class Part(Struct):
+    _fields_ = [("pool", c_uint32), ("units", c_uint32), ("first_unit", c_uint32), ("id", c_uint64),
+                ("fence", c_uint64)]
 
 
 class Assignment(Struct):
@@ -309,7 +319,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "dibs_counters": Counters, "dibs_totals": Totals, "dibs_option": Option,
     "dibs_claim_options": ClaimOptions, "dibs_lease": LeaseName, "dibs_holder": HolderName,
     "dibs_completion": Completion, "dibs_announce_options": AnnounceOptions, "dibs_op": Op,
-    "dibs_slot": Slot, "dibs_assignment": Assignment,
+    "dibs_slot": Slot, "dibs_part": Part, "dibs_pool_units": PoolUnits, "dibs_assignment": Assignment,
     "dibs_share": Share, "dibs_event": Event, "dibs_latency": Latency,
     "dibs_wakeups": Wakeups, "dibs_keepalive_policy": KeepalivePolicy,
     "dibs_label_limit": LabelLimit, "dibs_account_change": AccountChange,
@@ -356,6 +366,7 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_lease_state": [_session, _lease, POINTER(c_int)],
     "dibs_lease_remaining": [_session, _lease, POINTER(c_int64)],
     "dibs_lease_slot": [_session, _lease, c_uint32, POINTER(Slot)],
+    "dibs_lease_part": [_session, _lease, c_uint32, POINTER(Part)],
     "dibs_lease_answer": [_session, _lease, c_uint32, POINTER(c_void_p), POINTER(c_size_t)],
     "dibs_announce": [_session, c_uint32, POINTER(AnnounceOptions), c_int64, POINTER(c_uint64)],
     "dibs_next_assignment": [_session, c_int64, POINTER(Assignment)],

@@ -9,7 +9,7 @@ import functools
 import time
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Iterable, Iterator, Mapping, Optional, Type, TypeVar, Union
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Type, TypeVar, Union
 
 from . import _abi, _amounts, accounts, errors, latency
 from ._session import SLICE_NS, Session, nanoseconds, octets, options, strings
@@ -96,6 +96,8 @@ class Terms:
     # OfferExpired.
     offer: Optional[Offer] = None
     meta: Optional[str] = None  # for who inspects the claim or its lease, at most 255 bytes
+    # Further pools and how many slots of each, seven at most: all of them or none (Lease.parts).
+    also: Sequence[tuple[Union[str, int], int]] = ()
 
     def fields(self) -> dict[str, Any]:
         preferred, count = strings(self.prefer)
@@ -184,9 +186,18 @@ class Pools:
             body_size=len(body), options=pairs, option_count=pair_count, labels=label_array,
             label_count=label_count, keep=_abi.KEEP_BY_WORD if by_word else _abi.KEEP_BY_CALLS,
             **terms.fields())
+        further = self.further(terms.also)
+        claim.also, claim.also_count = further, len(further)
         made: _abi.Op = _abi.Op.sized(kind=_abi.OP_CLAIM, pool=number,
                                       claim=ctypes.pointer(claim))
         return made
+
+    def further(self, also: Sequence[tuple[Union[str, int], int]]) -> ctypes.Array[_abi.PoolUnits]:
+        for pool, units in also:
+            if units < 1 or units > _abi.UNITS_MAX:
+                raise errors.BadUnits(f"a claim of pool {pool!r} is for 1 to {_abi.UNITS_MAX} slots, not {units}")
+        rows = [_abi.PoolUnits(self.one(pool), units) for pool, units in also]
+        return (_abi.PoolUnits * len(rows))(*rows)
 
     def refusal(self, op: _abi.Op, end: _abi.Completion) -> errors.Error:
         """The exception for a claim that was not granted."""

@@ -29,6 +29,15 @@ class Slot:
     answer: bytes = b""
 
 
+@dataclass(frozen=True)
+class Part:
+    """What a lease has of one pool, by the pool's number. What writes to what a further part guards shows its fence."""
+    pool: int
+    id: int
+    fence: int
+    slots: tuple[Slot, ...]
+
+
 def _slot(raw: _abi.Slot) -> Slot:
     text = ctypes.string_at(raw.attributes, raw.attributes_size) if raw.attributes_size else b""
     pairs = (item.decode(errors="replace").partition("=") for item in text.split(b"\0") if item)
@@ -56,6 +65,7 @@ class Lease:
         self.pool: Optional[int] = int(grant.pool) if grant.kind == _abi.CLAIM_ENDED else None
         self.interval = grant.interval_ns / _abi.SECOND if grant.interval_ns else None
         self.slots: tuple[Slot, ...] = tuple(self._read(unit) for unit in range(self.units))
+        self.parts = self._read_parts()  # one for each pool of its claim
         if self._user_data != 0:  # an adopted lease was no claim here: it is asked for its state
             session.tell_events(self._user_data, self._hear)
 
@@ -70,6 +80,14 @@ class Lease:
             return Slot(0)
         errors.check(code)
         return _slot(raw)
+
+    def _read_parts(self) -> tuple[Part, ...]:
+        parts: list[Part] = []
+        raw = _abi.Part()
+        while self._session.call("dibs_lease_part", self._raw, len(parts), raw) == _abi.OK:
+            slots = self.slots[raw.first_unit:raw.first_unit + raw.units]
+            parts.append(Part(int(raw.pool), int(raw.id), int(raw.fence), slots))
+        return tuple(parts)
 
     def _hear(self, event: _abi.Completion) -> None:
         if event.kind == _abi.LEASE_ENDED:
