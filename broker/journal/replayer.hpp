@@ -114,7 +114,7 @@ class Replayer {
                                                  const flatbuffers::String* cluster,
                                                  uint8_t version) const;
 
-    // replayer_dispatch.cpp
+    // replayer_elastic.cpp
     [[nodiscard]] bool is_dispatched(core::PoolId pool) const;
     void update_entry(const journal::UpdateClaim& update);
     void report_worker(const journal::Report& report);
