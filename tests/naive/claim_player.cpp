@@ -33,6 +33,10 @@ void Player<CoreType>::claim(const Step& step) {
     claim.least = step.least;
     claim.most = step.most;
     claim.meta = step.meta;
+    std::vector<core::PoolUnits> also;
+    for (const auto& [pool, units] : step.also)
+        also.push_back({pool_row(pool), units});
+    claim.also = also;
     std::vector<core::RouteMember> members;
     for (const auto& [label, member] : step.route.members) {
         members.push_back(member);

@@ -1,46 +1,11 @@
-// tests/naive/lease_player.cpp -- plays claims and what is said of leases from outside, and finds
-// what steps name.
+// tests/naive/lease_player.cpp -- plays what is said of leases from outside, and finds what steps
+// name.
 // SPDX-License-Identifier: Apache-2.0
-#include <string_view>
-#include <vector>
-
 #include "broker/core/core.hpp"
-#include "tests/naive/journal_bytes.hpp"
 #include "tests/naive/naive_core.hpp"
 #include "tests/naive/player.hpp"
 
 namespace dibs::naive {
-
-template <class CoreType>
-void Player<CoreType>::claim(const Step& step) {
-    core::Claim claim = step.claim;
-    claim.session = sessions_.at(step.session);
-    claim.pool = pool_row(step.pool);
-    claim.user_data = step.label;
-    claim.payload = payload_of(step);
-    core::ClaimTerms terms;
-    const std::vector<std::string_view> base(step.terms.base.begin(), step.terms.base.end());
-    const std::vector<std::string_view> provisionable(step.terms.provisionable.begin(),
-                                                      step.terms.provisionable.end());
-    terms.account = step.terms.account;
-    terms.labels = base;
-    terms.provisionable = provisionable;
-    terms.preempt_mode = step.terms.preempt_mode;
-    terms.preempt_grace_ns = step.terms.grace_ns;
-    terms.requeue = step.terms.requeue;
-    terms.enqueued_ns = step.terms.enqueued_ns;
-    terms.confirmed_ns = step.terms.event_ns;
-    claim.terms = &terms;
-    claim.least = step.least;
-    claim.most = step.most;
-    claim.meta = step.meta;
-    std::vector<core::PoolUnits> also;
-    for (const auto& [pool, units] : step.also)
-        also.push_back({pool_row(pool), units});
-    claim.also = also;
-    numbers_[step.label] = ++claims_played_;
-    core_.apply(claim);
-}
 
 // What it returns is told like a result, so that the two cores must agree on that too.
 template <class CoreType>
@@ -90,12 +55,10 @@ uint64_t Player<CoreType>::slot_id(uint32_t label) const {
     return slot == slots_.end() ? kNoSuchId : slot->second;
 }
 
-template void Player<NaiveCore>::claim(const Step&);
 template void Player<NaiveCore>::steer(const Step&, uint32_t);
 template void Player<NaiveCore>::harvest(const Step&);
 template uint64_t Player<NaiveCore>::slot_id(uint32_t) const;
 template Player<NaiveCore>::KnownLease Player<NaiveCore>::lease_of(uint32_t) const;
-template void Player<core::Core>::claim(const Step&);
 template void Player<core::Core>::steer(const Step&, uint32_t);
 template void Player<core::Core>::harvest(const Step&);
 template uint64_t Player<core::Core>::slot_id(uint32_t) const;
