@@ -61,6 +61,7 @@ std::optional<int64_t> parse_seconds(const std::string& text) {
 struct Arguments::Parser {
     CLI::App app;
     std::vector<std::string>* command = nullptr;
+    bool is_marked = false;                           // by "--"
     std::map<std::string, std::string> without = {};  // options whose value may be left out
     std::vector<std::string> words = {};              // what is typed, with such values
     std::vector<std::string> loose;                   // words where only `-- COMMAND` may stand
@@ -197,6 +198,7 @@ void Arguments::give_values(int argc, char** argv) {
 void Arguments::take_command(int* argc, char** argv) {
     char** end = argv + *argc;
     char** mark = std::find_if(argv, end, [](char* word) { return std::strcmp(word, "--") == 0; });
+    parser_->is_marked = mark != end;
     if (mark != end) parser_->command->assign(mark + 1, end);
     *argc = static_cast<int>(mark - argv);
 }
@@ -207,7 +209,15 @@ void Arguments::check_command() const {
         throw CLI::ValidationError("write -- before the command, as in: " +
                                    parser_->app.get_name() + " POOL -- " + loose.front());
     }
-    if (parser_->command->empty()) throw CLI::ValidationError("there is no command behind --");
+    if (!parser_->command->empty()) return;
+    // Several pools may be named, and so the command has been taken for one.
+    for (const CLI::Option* option : parser_->app.get_options()) {
+        if (!option->get_positional() || option->count() < 2 || parser_->is_marked) continue;
+        throw CLI::ValidationError(
+            "write -- before the command, as in: " + parser_->app.get_name() + " POOL -- " +
+            option->results().back());
+    }
+    throw CLI::ValidationError("there is no command behind --");
 }
 
 std::string Arguments::unknown(const std::string& word) const {

@@ -238,7 +238,8 @@ TEST_F(Exec, SaysWhatIsWrong) {
         {{"one"}, 2, "there is no command behind --" + see_help},
         {{"--", "true"},
          2,
-         "POOL is required: the pool's name, or a pool set's; POOL:N for N slots at once" +
+         "POOL is required: the pool's name, or a pool set's; POOL:N for N slots at once; several "
+         "pools for slots of each, all or none" +
              see_help},
         {{"one", "-t", "5", "--", "true"},
          2,

@@ -189,7 +189,8 @@ class Words {
             const uint32_t soon = state_.leases[row + kRowsAhead].first_slot;
             if (soon < state_.slots.size()) __builtin_prefetch(&state_.slots[soon]);
         }
-        if (lease.state == LeaseState::kFree) return !is_several(lease);  // a plain one does not say
+        if (lease.state == LeaseState::kFree)
+            return !is_several(lease);  // a plain one does not say
         const bool killing = lease.state == LeaseState::kKilling;
         if (is_several(lease)) {
             if (!is_one_of_several(state_, state_.leases, row)) return false;

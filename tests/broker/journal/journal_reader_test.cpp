@@ -175,7 +175,7 @@ TEST(JournalReader, RefusesAnExpectationOfNoneOrTwo) {
 
 TEST(JournalReader, RefusesAMissingField) {
     EXPECT_EQ(complaint(lines({R"({"release":{"fence":1}})"})),
-              "1:22: required field is missing: claim in Release");
+              "1:23: required field is missing: claim in Release");
     EXPECT_EQ(complaint(lines({R"({"claim":{"session":"alice","claim":"c1"}})"})),
               "1:0: the claim has no \"pool\"");
 }
