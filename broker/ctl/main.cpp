@@ -200,8 +200,10 @@ int finish(int code) {
 int main(int argc, char** argv) {
     if (!open_standard_streams()) return dibs::ctl::kExitFailed;
     // The longest help fits, so that it is finish() that writes it, and knows why it could not.
-    constexpr size_t kBuffer = size_t{1} << 16U;
-    if (isatty(STDOUT_FILENO) == 0) (void)std::setvbuf(stdout, nullptr, _IOFBF, kBuffer);
+    static std::array<char, 1U << 16U> buffer;
+    if (isatty(STDOUT_FILENO) == 0) {
+        (void)std::setvbuf(stdout, buffer.data(), _IOFBF, buffer.size());
+    }
     try {
         std::vector<char*> words = with_the_socket_behind(argc, argv);
         return finish(dispatch(static_cast<int>(words.size() - 1), words.data()));
