@@ -120,6 +120,7 @@ uint32_t Look::entry_position(const Core& core, uint32_t row) {
 EntryReason Look::entry_reason(const Core& core, uint32_t row) {
     return core.parts_->Dispatch::reason(row);
 }
+
 namespace {
 
 template <class Row, class RowAt>

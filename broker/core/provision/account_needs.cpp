@@ -3,8 +3,7 @@
 //
 // Nothing is locked there: class and arrival alone say who is served. A claim that waits behind the
 // pass lacks slots: those beyond what is idle for it are workers that are on their way, or new ones
-// of a type whose labels it can use. Claims that are alike (a crowd) are looked at
-// once.
+// of a type whose labels it can use. Claims that are alike (a crowd) are looked at once.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <tuple>
