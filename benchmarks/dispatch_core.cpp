@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "benchmarks/bulk.hpp"
+#include "benchmarks/core_turn.hpp"
 #include "benchmarks/tick_clock.hpp"
 
 namespace dibs::bench {
@@ -76,16 +77,7 @@ DispatchCore::DispatchCore(uint32_t waiting, uint32_t workers, Part part)
 
 template <class Commands>
 void DispatchCore::turn(const Commands& commands) {
-    core_->begin_turn(now_ += 100);
-    commands();
-    for (;;) {
-        core_->decide();
-        follow();
-        core_->commit();
-        core_->clear();
-        if (!core_->work_left()) return;
-        core_->begin_turn(now_ += 100);
-    }
+    play_turn(*core_, now_, commands, [&] { follow(); });
 }
 
 void DispatchCore::follow() {
