@@ -56,7 +56,7 @@ void Pools::clear_pool(uint32_t row, bool keep_fences) {
     blank.ready_head = kNoRow;
     blank.ready_tail = kNoRow;
     blank.demand_published = -1;
-    blank.saturated_until_ns = turn().now_ns;
+    blank.saturated_until_ns = turn().now_ns;  // of a free row: since when it is that
     blank.fence_next = state.counters->fence_base;
     if (keep_fences) {
         blank.fence_next = pool.fence_next;
