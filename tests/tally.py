@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # tests/tally.py -- adds up the test cases of build folders: failures, skips with reasons, one sum.
 #
-#   tests/tally.py [--unbuilt N] FOLDER...
+#   tests/tally.py [--unbuilt N] [--left-out N] FOLDER...
+#   tests/tally.py --failed FOLDER     only the names of the programs that failed
 #
 # Reads what `meson test` left in each folder: testlog.junit.xml has the cases, testlog.json how
 # each program ended. A program that ended badly without a failed case (it crashed, hung, or said
 # nothing) counts as one failure, and its cases do not count, so that a case that never ran is not
-# taken for one that passed.
+# taken for one that passed. What scripts/test has played again (again.*) stands in for the first time.
 # SPDX-License-Identifier: Apache-2.0
 import argparse
 import json
 import pathlib
 import sys
 import xml.etree.ElementTree as ElementTree
+
+LEFT_OUT = "1..0 # SKIP there was no time left"  # tests/in_time
 
 
 def program_in(text):
@@ -24,10 +27,15 @@ def program_in(text):
     return text.split(".")[0]
 
 
-def cases_of(folder):
+def log_of(folder, name):
+    """Meson adds the wrapper of a run to the names of its logs."""
+    return next((folder / "meson-logs").glob(name), None)
+
+
+def cases_of(folder, log):
     """Yields (program, case, outcome, reason) for every case of the folder's last run."""
-    path = folder / "meson-logs" / "testlog.junit.xml"
-    if not path.exists():
+    path = log_of(folder, f"{log}*.junit.xml")
+    if path is None:
         return
     for suite in ElementTree.parse(path).getroot().iter("testsuite"):
         for case in suite.iter("testcase"):
@@ -62,25 +70,43 @@ def case_under_way(output):
     return begun
 
 
-def programs_of(folder):
-    """Yields (program, result, where it ended) for every test program of the folder's last run."""
-    path = folder / "meson-logs" / "testlog.json"
-    if not path.exists():
+def programs_of(folder, log):
+    """Yields (program, result, where it ended) for every test program of the folder's last run; the result of
+    one that tests/in_time left out is None."""
+    path = log_of(folder, f"{log}*.json")
+    if path is None:
         return
     for line in path.read_text().splitlines():
         entry = json.loads(line)
         program = entry["name"].split(" / ")[-1].removeprefix("dibs:")
-        yield program, entry["result"], case_under_way(entry.get("stdout", ""))
+        said = entry.get("stdout", "")
+        yield program, None if said.startswith(LEFT_OUT) else entry["result"], case_under_way(said)
 
 
-def tally(folders, unbuilt):
-    counts = {"passed": 0, "failed": unbuilt, "skipped": 0}
+def both(of, folder):
+    """What `of` yields of the folder, for programs that were played again of that."""
+    again = list(of(folder, "again"))
+    programs = {entry[0] for entry in again}
+    return [entry for entry in of(folder, "testlog") if entry[0] not in programs] + again
+
+
+def is_bad(result):
+    return result not in (None, "OK", "SKIP", "EXPECTEDFAIL")
+
+
+def tally(folders, unbuilt, left_out):
+    counts = {"passed": 0, "failed": unbuilt, "skipped": left_out}
     for folder in folders:
-        cases = list(cases_of(folder))
+        cases = both(cases_of, folder)
         with_failures = {program for program, _, outcome, _ in cases if outcome == "failed"}
         broken = set()
-        for program, result, where in programs_of(folder):
-            if result in ("OK", "SKIP", "EXPECTEDFAIL") or program in with_failures:
+        for program, result, where in both(programs_of, folder):
+            if result is None:
+                broken.add(program)
+                counts["skipped"] += 1
+                print(f"SKIPPED {folder}/{program}: there was no time left")
+                continue
+            if not is_bad(result) or program in with_failures:
                 continue
             broken.add(program)
             counts["failed"] += 1
@@ -102,9 +128,16 @@ def tally(folders, unbuilt):
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--unbuilt", type=int, default=0, help="builds that failed")
+    arguments.add_argument("--left-out", type=int, default=0, help="builds that there was no time for")
     arguments.add_argument("folders", nargs="*", type=pathlib.Path)
+    arguments.add_argument("--failed", action="store_true", help="only the names of what failed")
     options = arguments.parse_args()
-    counts = tally(options.folders, options.unbuilt)
+    if options.failed:
+        for program, result, _ in programs_of(options.folders[0], "testlog"):
+            if is_bad(result):
+                print(program)
+        return 0
+    counts = tally(options.folders, options.unbuilt, options.left_out)
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     return 1 if counts["failed"] else 0
 
