@@ -190,7 +190,7 @@ int dibs_fd(dibs_session* session) {
 int dibs_arm(dibs_session* session) {
     const int code = check(session);
     if (code != DIBS_OK) return code;
-    if (ready_count(*session) + session->assignments.count != 0) return DIBS_EREADY;
+    if (ready_count(*session) + session->words_to_take() != 0) return DIBS_EREADY;
     if (session->end_code != 0) return session->end_code;
     session->settle();  // a look at a lease may have made something owed since
     uint32_t seen = 0;
@@ -209,5 +209,5 @@ int dibs_dispatch(dibs_session* session) {
         session->look_whether_ended();
         session->net_if_due(monotonic_ns());
     }
-    return static_cast<int>(ready_count(*session) + session->assignments.count);
+    return static_cast<int>(ready_count(*session) + session->words_to_take());
 }

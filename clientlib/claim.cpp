@@ -43,6 +43,7 @@ bool wants_any_slot(const dibs_claim_options& options) {
            options.when_busy >= DIBS_BUSY_AS_POOL && options.when_busy <= DIBS_BUSY_COLD &&
            memcmp(options.key, kNoKey, sizeof kNoKey) == 0 && options.body_size == 0 &&
            options.account == nullptr && options.offer == nullptr && options.meta == nullptr &&
+           options.application == nullptr && options.task == nullptr && options.group == nullptr &&
            (options.option_count | options.label_count | options.prefer_count) == 0 &&
            (options.least_count | options.most_count | options.also_count) == 0 &&
            (options.priority | options.preempt | options.requeue | options.keep) == 0 &&

@@ -125,6 +125,10 @@ void take_tables(Session& session, Pieces& pieces) {
     session.stash.capacity = session.credit;
     session.assignments.items = pieces.take<shm::Completion>(sizes.completion_entries);
     session.assignments.capacity = sizes.completion_entries;
+    session.app_events.items = pieces.take<shm::Completion>(session.credit);
+    session.app_events.capacity = session.credit;
+    session.apps_max = session.credit / shm::kCompletionsPerApplication;
+    session.apps = pieces.take<ManagedApp>(session.apps_max);
     session.payload_ends = pieces.take<uint64_t>(sizes.submission_entries);
     session.slots = pieces.take<Offered>(session.slots_max);
 }

@@ -41,14 +41,15 @@ void give_memory_back(dibs_events* events) {
 }
 
 constexpr const char* kNames[] = {
-    "result", "announced",      "assign",        "revoke",      "answer",    "grant",
-    "end",    "adopted",        "lease_grace",   "kill_holder", "lease_end", "slot_gone",
-    "demand", "drained",        "promote",       "demote",      "preempt",   "refund",
-    "pulled", "session_opened", "session_ended", "more_slots",  "lost",      "create",
-    "stop",   "lock",           "unlock",        "start",       "kill",      "forget"};
+    "result",      "announced",      "assign",        "revoke",      "answer",    "grant",
+    "end",         "adopted",        "lease_grace",   "kill_holder", "lease_end", "slot_gone",
+    "demand",      "drained",        "promote",       "demote",      "preempt",   "refund",
+    "pulled",      "session_opened", "session_ended", "more_slots",  "lost",      "create",
+    "stop",        "lock",           "unlock",        "start",       "kill",      "forget",
+    "application", "task",           "placeholder"};
 static_assert(sizeof kNames / sizeof *kNames == kEventKinds);
 static_assert(DIBS_EVENT_LOST == static_cast<int>(shm::EventKind::kLost));
-static_assert(DIBS_EVENT_FORGET + 1 == kEventKinds);
+static_assert(DIBS_EVENT_PLACEHOLDER + 1 == kEventKinds);
 static_assert(DIBS_EVENT_SLOTS == shm::kEventSlots);
 
 int subscribe(const dibs_connect_options* options, dibs_events* events) {

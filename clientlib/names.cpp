@@ -52,6 +52,12 @@ constexpr CodeText kCodes[] = {
      "offer-expired",
      "the slot has not so much any more, or claims wait for it"},
     {DIBS_EELSEWHERE, "elsewhere", "a pool of another cluster"},
+    {DIBS_EAPPLICATION, "application-ended", "its application has ended, or is ending"},
+    {DIBS_ERESERVATIONTIME, "reservation-time-out", "not all of a gang's slots came in time"},
+    {DIBS_ERESERVATIONFAILED,
+     "reservation-failed",
+     "a gang's slots cannot come: its pool drains or goes"},
+    {DIBS_EMANAGERGONE, "manager-gone", "nobody has adopted the application in time"},
     {DIBS_EARGUMENT, "argument", "a null pointer, or a value without a meaning"},
     {DIBS_ESIZE, "size", "the size of an options struct is none that ever was"},
     {DIBS_EFORK, "fork", "the session belongs to the parent process"},
@@ -123,6 +129,10 @@ static_assert(same(DIBS_EUNAVAILABLE, Reason::kUnavailable));
 static_assert(same(DIBS_EVECTOR, Reason::kVector));
 static_assert(same(DIBS_EOFFEREXPIRED, Reason::kOfferExpired));
 static_assert(same(DIBS_EELSEWHERE, Reason::kElsewhere));
+static_assert(same(DIBS_EAPPLICATION, Reason::kAppEnded));
+static_assert(same(DIBS_ERESERVATIONTIME, Reason::kReservationTimeOut));
+static_assert(same(DIBS_ERESERVATIONFAILED, Reason::kReservationFailed));
+static_assert(same(DIBS_EMANAGERGONE, Reason::kManagerGone));
 static_assert(same(DIBS_GRANTED, Outcome::kGranted));
 static_assert(same(DIBS_EXPIRED, Outcome::kExpired));
 static_assert(same(DIBS_CANCELLED, Outcome::kCancelled));
@@ -155,8 +165,9 @@ const char* dibs_wait_name(int reason) {
         "labels",         "label-limit",     "held-back",   "drained",
         "over-limit",     "on-hold",         "lacks",       "slot-rows",
         "no-provisioner", "being-made",      "at-quota",    "pausing",
-        "limit",          "other-pools"};
-    const bool known = reason >= 0 && reason <= DIBS_WAIT_OTHER_POOLS;
+        "limit",          "other-pools",     "gang",        "no-manager",
+        "placeholder",    "behind-gang"};
+    const bool known = reason >= 0 && reason <= DIBS_WAIT_BEHIND_GANG;
     return known ? kWords[reason] : "unknown";
 }
 

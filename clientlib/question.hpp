@@ -9,7 +9,7 @@
 #include "clientlib/admin_connection.hpp"
 #include "clientlib/admin_tables.hpp"
 #include "clientlib/clock.hpp"
-#include "clientlib/request_writer.hpp"
+#include "clientlib/wire/request_writer.hpp"
 
 namespace dibs::client {
 

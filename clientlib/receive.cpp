@@ -1,4 +1,4 @@
-// clientlib/receive.cpp -- handles what the broker sends: completions, lease events, session end.
+// clientlib/receive.cpp -- handles what the broker sends: completions and lease events.
 //
 // The bytes come from the broker, but a library that is mapped into every program must not crash on
 // any: an entry without a valid tag or answer ends the session.
@@ -223,6 +223,9 @@ bool accept_result(Session& session, const shm::Completion& completion, dibs_com
         out.interval_ns = public_duration(completion.value);
         prolong(session, answer, completion.value);
     }
+    if (answer.op == shm::Op::kApplication) {
+        session.accept_app(completion.user_data, completion, out);
+    }
     if (answer.op == shm::Op::kAdopt) {
         if (completion.reason == shm::Reason::kByWord) out.code = DIBS_OK;
         accept_adoption(session, answer, completion);
@@ -267,6 +270,13 @@ bool Session::accept(const shm::Completion& completion, dibs_completion& out) {
             } else {
                 assignments.push(completion);
                 if (completion.kind == CompletionKind::kCreate) keep_sizes(*this);
+            }
+            return false;
+        case CompletionKind::kApplication:
+            if (app_events.full()) {
+                end(DIBS_ESESSION, DIBS_EMALFORMED);
+            } else {
+                app_events.push(completion);
             }
             return false;
     }
@@ -443,58 +453,6 @@ void Session::fill_event(uint32_t tag, dibs_completion& out) {
     }
     row.event = 0;
     --events_to_reap;
-}
-
-void Session::end(int code, int reason) {
-    if (end_code != 0) return;
-    end_code = code;
-    end_reason = reason == 0 ? DIBS_EMALFORMED : reason;
-    parked_tag = kNone;
-    for (uint32_t tag = 0; tag < sizes.tags; ++tag) {
-        Tag& row = tags[tag];
-        if (row.state == TagState::kLive) {
-            if (row.event == 0) ++events_to_reap;
-            row.event = shm::LeaseEvent::kEnded;
-            row.state = TagState::kOver;
-            row.end_code = code;
-            if (row.requeue) --claims_open;
-            row.requeue = false;
-            --live;
-            ++over;
-        }
-        if (row.state == TagState::kAdopting || row.state == TagState::kParked) free_tag_row(tag);
-        if (row.state != TagState::kClaiming) continue;
-        dibs_completion out = {};
-        out.user_data = row.user_data;
-        out.kind = DIBS_CLAIM_ENDED;
-        out.outcome = DIBS_BROKER_LOST;
-        out.code = code;
-        out.pool = row.pool;
-        SetWait::Member* member = member_of_tag(*this, tag);
-        if (tag == awaited_tag) {
-            *awaited = out;
-            awaited_tag = kNone;
-        } else if (member != nullptr) {
-            take_set_end(*this, *member, out);
-        } else if (!row.abandoned && !stash.full()) {
-            stash.push(out);
-        }
-        free_tag_row(tag);
-    }
-    for (uint32_t index = 0; index < answers_max; ++index) {
-        if (!answers[index].pending) continue;
-        dibs_completion out = {};
-        out.user_data = answers[index].user_data;
-        out.kind = DIBS_RESULT;
-        out.code = code;
-        if (index == awaited_answer) {
-            *awaited = out;
-            awaited_answer = kNone;
-        } else if (!answers[index].discarded && !stash.full()) {
-            stash.push(out);
-        }
-        free_answer_row(index);
-    }
 }
 
 }  // namespace dibs::client

@@ -31,6 +31,7 @@
 
 #include "clientlib/clock.hpp"
 #include "clientlib/order.hpp"
+#include "clientlib/session_tables.hpp"
 #include "dibs/dibs.h"
 #include "shm/cpu.hpp"
 #include "shm/doorbell.hpp"
@@ -42,7 +43,6 @@
 namespace dibs::client {
 
 inline constexpr uint64_t kForkMark = 0x6469627320697321ULL;
-inline constexpr uint32_t kNone = 0xffffffffU;
 inline constexpr uint64_t kItsRoomIsFree = 1;                       // id of a kNop
 inline constexpr uint64_t kDiscard = 0xffffffffffffffffULL;         // user_data of quiet operations
 inline constexpr int64_t kOutcomeMarginNs = 20 * DIBS_MILLISECOND;  // of dibs_claim, for the word
@@ -56,86 +56,6 @@ inline constexpr int kYields = 4;
 inline constexpr uint32_t kCloseLines = 1;
 inline constexpr uint64_t kLeaseWordBits = shm::LeaseWordBit::kFree | shm::LeaseWordBit::kWanted;
 
-enum class TagState : uint8_t { kFree, kClaiming, kAdopting, kLive, kOver, kParked };
-
-struct Tag {
-    TagState state = TagState::kFree;
-    bool abandoned = false;      // its caller has gone: a grant is released
-    bool release_owed = false;   // abandoned and granted, and the ring was full
-    bool cancel_owed = false;    // abandoned, and the ring was full
-    bool room_owed = false;      // room_is_owed()
-    bool cancelled = false;      // by its caller, which learns how that ended
-    bool may_park = false;       // its release may put the lease aside: of dibs_claim
-    bool parked_before = false;  // its word names this lease
-    bool by_word = false;        // dibs_touch prolongs it
-    uint8_t event = 0;           // LeaseEvent that is to be reaped
-    uint8_t event_seen = 0;
-    uint32_t next_free = kNone;  // or, of parked ones, the next of these
-    uint32_t pool = 0;
-    uint32_t use = 1;         // grows when the tag is freed: old tickets name nothing
-    uint64_t adopted_as = 0;  // what its adoption was called: so is what its claim comes to
-    uint64_t gave_up = 0;     // whose lease was given back: it may have been granted again
-    bool requeue = false;     // its claim may wait again: its completion stays reserved
-    uint64_t was_lease = 0;   // before its claim waited again
-    uint64_t was_fence = 0;
-    uint64_t asked_ticks = 0;  // of a claim in a batch: when it was submitted; 0: it is not counted
-    uint32_t units = 0;
-    uint32_t room = shm::kNoRow;
-    int end_code = 0;
-    uint64_t user_data = 0;
-    uint64_t lease = 0;
-    uint64_t fence = 0;
-    uint64_t first_fence = 0;  // of its grant; the fence of a take is later
-    uint64_t claim = 0;
-    uint64_t interval_ns = 0;
-    uint64_t until_ns = 0;
-    uint64_t touched_ticks = 0;  // the last touch; 0: none
-};
-
-struct Answer {
-    uint64_t user_data = 0;
-    uint64_t sent_ns = 0;  // of a keepalive
-    dibs_lease lease = {};
-    uint32_t next_free = kNone;
-    uint32_t use = 1;
-    shm::Op op = shm::Op::kNop;
-    bool pending = false;
-    bool discarded = false;  // its caller has gone
-    bool new_slot = false;   // an announcement of a slot that is not among the session's
-    uint64_t slot_name = 0;  // of an announcement
-    uint32_t answer_max = 0;
-    uint32_t parts = 0;
-};
-
-// A slot that this session has announced.
-struct Offered {
-    uint64_t slot = 0;
-    uint64_t name = 0;        // slot_name()
-    uint32_t answer_max = 0;  // of its pool
-    uint32_t parts = 0;       // of it at a time
-};
-
-// A queue of fixed capacity over memory of the session.
-template <typename T>
-struct Queue {
-    T* items = nullptr;
-    uint32_t capacity = 0;
-    uint32_t first = 0;
-    uint32_t count = 0;
-
-    [[nodiscard]] bool full() const { return count == capacity; }
-    void push(const T& item) {
-        items[(first + count) % capacity] = item;
-        ++count;
-    }
-    T pop() {
-        const T item = items[first];
-        first = (first + 1) % capacity;
-        --count;
-        return item;
-    }
-};
-
 struct SetWait;  // pool_set.hpp
 
 enum class Told { kResult, kNobody };  // whether the caller learns how an operation ended
@@ -147,6 +67,7 @@ enum class Awaited : uint8_t {
     kAnswer,      // the result of awaited_answer
     kCompletion,  // anything to reap
     kAssignment,
+    kAppEvent,
     kSet  // an end of one of set_wait's claims, or another version of its set
 };
 
@@ -186,6 +107,10 @@ struct Session {
     uint32_t free_answer = kNone;
     Queue<dibs_completion> stash;
     Queue<shm::Completion> assignments;
+    Queue<shm::Completion> app_events;
+    ManagedApp* apps = nullptr;
+    uint32_t apps_max = 0;
+    uint32_t app_count = 0;
     LastOrder last_order;
     uint64_t* payload_ends = nullptr;  // per submission line: payload_tail after it
     Offered* slots = nullptr;
@@ -239,8 +164,10 @@ struct Session {
     int need_line();
     // Makes sure that so many more completions may be asked for. DIBS_EUNREAD, DIBS_EFULL.
     int need_credit(uint32_t count = 1);
-    // For the assignments of a new slot. DIBS_ENOROOM.
+    // For the assignments of a new slot, or what is told of an application. DIBS_ENOROOM.
     int need_slot(uint64_t count);
+    int need_app();
+    int need_words(uint64_t count);
     // Room in UP's payload area, valid until the next push. DIBS_EFULL, DIBS_EPAYLOAD.
     int need_payload(size_t size, uint32_t& offset);
     void begin_payloads();
@@ -275,10 +202,13 @@ struct Session {
     int need_tag();
     // It is a claim's from here on.
     uint32_t take_claim_tag(uint32_t pool, uint32_t units, uint64_t user_data);
+    // Beside completions: assignments, and what is told of applications.
+    [[nodiscard]] uint32_t words_to_take() const { return assignments.count + app_events.count; }
     // Completions that other operations may still need, and those that lie in the stash.
     [[nodiscard]] uint32_t credit_taken() const {
         return claims_open + answers_open + stash.count +
-               shm::kCompletionsPerSlot * (slot_count + new_slots + parts_max);
+               shm::kCompletionsPerSlot * (slot_count + new_slots + parts_max) +
+               shm::kCompletionsPerApplication * app_count;
     }
     // A claim without options needs nothing that may be missing: no look at the other side, no row
     // to be freed first.
@@ -299,6 +229,12 @@ struct Session {
                         uint64_t user_data,
                         Told told,
                         uint32_t& index);
+    // ---- application.cpp
+    [[nodiscard]] ManagedApp* managed(uint64_t number) const;  // null: not managed here
+    void remember_app(uint64_t number, const char* app_name);
+    void forget_app(uint64_t number);
+    void forget_app_named(const char* app_name);
+    void accept_app(uint64_t asked, const shm::Completion& completion, dibs_completion& out);
     int submit_answered(shm::Submission& entry,
                         const void* answer,
                         size_t answer_size,
@@ -438,6 +374,7 @@ constexpr int64_t with_margin(int64_t timeout_ns) {
 // Of a pool, slot, worker, account, label: 1 to 63 bytes.
 bool good_name(const char* name);
 int check_labels(const char* const* labels, size_t count);  // DIBS_ELABELS
+int check_pairs(const dibs_option* options, size_t count);  // DIBS_EOPTIONS
 bool good_amounts(const char* const* texts, size_t count);
 
 inline constexpr size_t kFirstConnectOptions = offsetof(dibs_connect_options, connected);

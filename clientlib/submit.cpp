@@ -4,10 +4,9 @@
 #include <cstring>
 
 #include "clientlib/offer_amounts.hpp"
-#include "clientlib/order.hpp"
-#include "clientlib/payload_encoder.hpp"
 #include "clientlib/pool_set.hpp"
 #include "clientlib/session.hpp"
+#include "clientlib/wire/payload_encoder.hpp"
 #include "shm/board.hpp"
 
 namespace dibs::client {
@@ -68,9 +67,18 @@ int Session::need_credit(uint32_t count) {
 }
 
 int Session::need_slot(uint64_t count) {
+    return need_words(shm::kCompletionsPerSlot * count);
+}
+
+int Session::need_app() {
+    return app_count < apps_max ? need_words(shm::kCompletionsPerApplication) : DIBS_ENOROOM;
+}
+
+int Session::need_words(uint64_t count) {
     // A quarter of the credit stays for the operations themselves.
     const auto fits = [this, count] {
-        return shm::kCompletionsPerSlot * (slot_count + new_slots + parts_max + count) <=
+        return shm::kCompletionsPerSlot * (slot_count + new_slots + uint64_t{parts_max}) +
+                   shm::kCompletionsPerApplication * uint64_t{app_count} + count <=
                credit - credit / 4;
     };
     if (fits()) return DIBS_OK;
@@ -176,8 +184,6 @@ bool good_amounts(const char* const* texts, size_t count) {
     return true;
 }
 
-namespace {
-
 int check_pairs(const dibs_option* options, size_t count) {
     if (count > DIBS_OPTIONS_MAX || (count != 0 && options == nullptr)) return DIBS_EOPTIONS;
     for (size_t i = 0; i < count; ++i) {
@@ -186,11 +192,21 @@ int check_pairs(const dibs_option* options, size_t count) {
     return DIBS_OK;
 }
 
+namespace {
+
 bool has_control(const char* text) {
     for (; *text != 0; ++text) {
         if (static_cast<unsigned char>(*text) < 0x20 || *text == 0x7f) return true;
     }
     return false;
+}
+
+// A task names its application, and an application's claim its task.
+bool good_member(const dibs_claim_options& options) {
+    if ((options.application == nullptr) != (options.task == nullptr)) return false;
+    if (options.application == nullptr) return options.group == nullptr;
+    return good_name(options.application) && good_name(options.task) &&
+           (options.group == nullptr || good_name(options.group));
 }
 
 int check_claim(const dibs_claim_options& options) {
@@ -219,6 +235,7 @@ int check_claim(const dibs_claim_options& options) {
         (strnlen(options.meta, DIBS_META_MAX + 1) > DIBS_META_MAX || has_control(options.meta))) {
         return DIBS_EPAYLOAD;
     }
+    if (!good_member(options)) return DIBS_ENAME;
     if (options.offer != nullptr) {
         const int accepted = check_accept(options);
         if (accepted != DIBS_OK) return accepted;
@@ -232,7 +249,8 @@ int check_claim(const dibs_claim_options& options) {
 bool brings_terms(const dibs_claim_options& options) {
     return options.also_count != 0 || options.prefer_count != 0 || options.account != nullptr ||
            options.least_count != 0 || options.most_count != 0 || options.offer != nullptr ||
-           options.meta != nullptr || (options.priority | options.preempt | options.requeue) != 0;
+           options.meta != nullptr || options.application != nullptr || options.task != nullptr ||
+           options.group != nullptr || (options.priority | options.preempt | options.requeue) != 0;
 }
 
 constexpr uint8_t kBusyFlags[] = {0, shm::OpFlag::kWait, shm::OpFlag::kReject, shm::OpFlag::kCold};
@@ -402,88 +420,6 @@ int Session::submit_answered(shm::Submission& entry,
     if (slot != nullptr && answer_size > slot->answer_max) return DIBS_EPAYLOAD;
     return submit_with(
         entry, {static_cast<const char*>(answer), answer_size}, user_data, told, index);
-}
-
-namespace {
-
-// Distinguishes a slot without keeping its name, which is unique in its pool: 64 bits of FNV-1a. 0:
-// it has no name.
-uint64_t slot_name(uint32_t pool, const char* name) {
-    if (name == nullptr) return 0;
-    uint64_t hash = 0xcbf29ce484222325ULL ^ pool;
-    for (; *name != 0; ++name)
-        hash = (hash ^ static_cast<uint8_t>(*name)) * 0x100000001b3ULL;
-    return hash | 1;
-}
-
-}  // namespace
-
-int Session::submit_announce(uint32_t pool,
-                             const dibs_announce_options& options,
-                             uint64_t user_data,
-                             Told told,
-                             uint32_t& index) {
-    int code = check_pool(*this, pool);
-    if (code == DIBS_OK && options.name != nullptr && !good_name(options.name)) code = DIBS_ENAME;
-    if (code == DIBS_OK) code = check_labels(options.labels, options.label_count);
-    if (code == DIBS_OK) code = check_pairs(options.attributes, options.attribute_count);
-    const uint64_t named = code == DIBS_OK ? slot_name(pool, options.name) : 0;
-    const bool again = offers_name(named);
-    if (code == DIBS_OK && (!good_amounts(options.resources, options.resource_count) ||
-                            options.parts > DIBS_UNITS_MAX)) {
-        code = DIBS_EVECTOR;
-    }
-    Order order;
-    if (code == DIBS_OK && options.order != nullptr && !read_order(options.order, &order)) {
-        code = DIBS_EARGUMENT;
-    }
-    const uint64_t more = (again ? 0U : 1U) + uint64_t{options.parts};
-    if (code == DIBS_OK && more != 0) code = need_slot(more);
-    if (code == DIBS_OK) {
-        code = need_credit(1 + shm::kCompletionsPerSlot * static_cast<uint32_t>(more));
-    }
-    if (code == DIBS_OK) code = need_line();
-    if (code != DIBS_OK) return code;
-    if (over != 0) free_over_tags(false);
-    settle();
-
-    shm::Submission entry;
-    const AnnounceContent content = {options.name,
-                                     options.labels,
-                                     options.label_count,
-                                     options.attributes,
-                                     options.attribute_count,
-                                     options.resources,
-                                     options.resource_count,
-                                     options.parts};
-    const size_t size = encode_announce(content, nullptr);
-    if (size > DIBS_PAYLOAD_MAX) return DIBS_EPAYLOAD;
-    code = need_payload(size, entry.payload_offset);
-    if (code != DIBS_OK) return code;
-    encode_announce(content, up_payload + entry.payload_offset);
-    entry.payload_size = static_cast<uint32_t>(size);
-    entry.op = Op::kAnnounce;
-    entry.pool = static_cast<uint16_t>(pool);
-    entry.id = options.worker_tag;
-    entry.fence = order.id;
-    static_assert(sizeof order.token == sizeof entry.key);
-    std::memcpy(entry.key, order.token.data(), sizeof entry.key);
-    if (options.is_protected != 0) entry.flags |= shm::OpFlag::kOn;
-    if (options.ready != 0) entry.flags |= shm::OpFlag::kThenReady;
-    // Its result says which slot it is, even if no caller wants it.
-    code = submit(entry, user_data, Told::kResult, index);
-    if (code != DIBS_OK) return code;
-    answers[index].discarded = told == Told::kNobody;
-    answers[index].slot_name = named;
-    dibs_pool_limits limits = {};
-    limits.size = sizeof limits;
-    const bool known = dibs_describe(static_cast<dibs_session*>(this), pool, &limits) == DIBS_OK;
-    answers[index].answer_max = known ? limits.answer_max : UINT32_MAX;  // else the broker judges
-    answers[index].new_slot = !again;
-    if (!again) ++new_slots;
-    answers[index].parts = options.parts;
-    parts_max += options.parts;
-    return code;
 }
 
 }  // namespace dibs::client

@@ -91,6 +91,8 @@ bool Session::has_come(Awaited what) const {
             return stash.count + events_to_reap != 0;
         case Awaited::kAssignment:
             return assignments.count != 0 || stash.full();
+        case Awaited::kAppEvent:
+            return app_events.count != 0 || stash.full();
         case Awaited::kSet:
             return set_wait->decided || set_wait->waiting == 0 || set_has_changed(*this) ||
                    stash.full();

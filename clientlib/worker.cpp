@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "clientlib/order.hpp"
-#include "clientlib/payload_decoder.hpp"
 #include "clientlib/session.hpp"
+#include "clientlib/wire/payload_decoder.hpp"
 #include "shm/pool_name.hpp"
 
 namespace dibs::client {

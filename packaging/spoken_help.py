@@ -22,6 +22,7 @@ class Command:
     about: str = ""
     usage: str = ""
     options: list = field(default_factory=list)
+    positionals: list = field(default_factory=list)  # (what stands there, its meaning)
     words: list = field(default_factory=list)  # that may stand in place of a positional
     subcommands: list = field(default_factory=list)
     wants_file: bool = False
@@ -66,12 +67,15 @@ def parse(name, text):
         if part == "Positionals" and line.startswith(" "):
             choices = re.search(r"\{([\w,-]+)\}", line) or \
                 re.search(r"\b([a-z][\w-]*(?:\|[a-z][\w-]*)+)", line) or \
-                re.search(r"^  (?:KIND|WHAT)\b.*?  ((?:[a-z]+, )*[a-z]+ or [a-z]+)$", line) or \
+                re.search(r"^  (?:KIND|WHAT)\b.*?  ((?:[a-z-]+, )*[a-z-]+ or [a-z-]+)$", line) or \
                 re.search(r"^  ([a-z]+) TEXT", line)
             if choices:
                 command.words += re.split(r", | or |[,|]", choices[1])
             command.wants_pool |= bool(re.search(r"^  POOL\b", line))
             command.wants_file |= bool(re.search(r"FILE", line))
+    found = re.search(r"^Positionals:\n(.*?)(?:\n\n|\Z)", text, re.M | re.S)
+    for typed, about in entries(found[1]) if found else []:
+        command.positionals.append((re.sub(r" (TEXT|REQUIRED|\.\.\.)( .*)?$", "", typed), about))
     in_usage = re.search(r"\b([a-z][\w-]*(?:\|[a-z][\w-]*)+)", command.usage)
     if in_usage:
         command.words += [word for word in in_usage[1].split("|") if word not in command.words]
@@ -80,7 +84,8 @@ def parse(name, text):
         if typed.startswith("-") and names:
             typed, about = without_others(typed, about)
             rest = typed[typed.index(names[-1]) + len(names[-1]):]
-            value = re.sub(r"[:\s].*|\[|\]", "", rest.lstrip(" =[")).strip(",")
+            value = re.sub(r"\s.*", "", rest.lstrip(" =")).strip(",")
+            value = re.sub(r"^\[(.*)\]$", r"\1", value)
             command.options.append(Option(names, value, about))
             command.wants_file |= value == "FILE"
     if name == "dibs" or re.search(r"^Subcommands:$", text, re.M):

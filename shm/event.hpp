@@ -52,8 +52,11 @@ enum class EventKind : uint8_t {
     kStart = 27,
     kKillProcess = 28,
     kForget = 29,
+    kApplication = 30,  // of applications, with the next two
+    kTask = 31,
+    kPlaceholder = 32,
 };
-inline constexpr uint8_t kEventKinds = 30;
+inline constexpr uint8_t kEventKinds = 33;
 
 namespace EventFlag {
 inline constexpr uint8_t kFull = 1;       // else another user's: kind, pool, account and time
@@ -99,7 +102,7 @@ struct Event {
     int64_t cost[kClasses];
     union {
         uint32_t slots[kEventSlots];
-        char entry[kNameMax + 1];  // of a dispatched pool; slots_count is 0
+        char entry[kNameMax + 1];  // of a dispatched pool, an application; slots_count is 0
     };
     char pool[kNameMax + 1];  // zero padded, here and below
     char account[kNameMax + 1];

@@ -36,7 +36,10 @@ inline constexpr uint32_t kResourcesMax = 6;                 // of one pool's sl
 inline constexpr uint32_t kResourceNameMax = 31;             // bytes, without a terminator
 inline constexpr uint32_t kTypeWordMax = 31;                 // bytes of a type's attribute
 inline constexpr uint64_t kAmountMax = 9007199254740992ULL;  // 2^53
-inline constexpr uint32_t kHistogramBuckets = 640;           // 16 per octave, 40 octaves
+inline constexpr uint32_t kGangMax = 256;                    // placeholders of one application
+inline constexpr uint32_t kEndedAppsMax =
+    1024;  // ended applications of one user that are remembered
+inline constexpr uint32_t kHistogramBuckets = 640;  // 16 per octave, 40 octaves
 
 // ------------------------------------------------------------------------------------------
 // State machines. Every value is part of the layout.
@@ -93,12 +96,20 @@ enum class SlotState : uint8_t {
 //      ▲ │                           ▲ │
 //      │ └── has preempted ─► promised ─ the slot is free
 //      └──────── its lease is taken, and it waits again ──┘
+//
+// Of a task of an application that is not to be served yet, or by a placeholder alone:
+//
+//   (free) ── accepted ──► held ── its placeholder is there ──► reserved, or granted
+//                           ▲ │ ── its application holds no more placeholders ──► waiting
+//                           │ └── deadline, cancel, reject, its application ends ──► ended
+//                           └──── refused (try again), ttl ──── reserved
 enum class ClaimState : uint8_t {
     kFree = 0,
     kWaiting = 1,   // in the backlog
     kReserved = 2,  // slots chosen, their workers asked
     kRunning = 3,   // granted, in a pool ordered by account: it may have to wait again
     kPromised = 4,  // has preempted: the slot is its as soon as it is free
+    kHeld = 5,      // in no backlog: its application holds it back
 };
 
 // Lease.
@@ -159,6 +170,61 @@ enum class EntryOp : uint8_t { kNone = 0, kLock = 1, kUnlock = 2, kKill = 3 };
 // Of a dispatched pool: its queue was never read; locks of an earlier scheduler are being mended;
 // it serves.
 enum class DispatchPhase : uint8_t { kReading = 0, kStale = 1, kServing = 2 };
+// Application: a group of tasks with one life, and perhaps a gang. A manager (M) is the session
+// that keeps it.
+//
+//   new ── submit ──► submitted ── accept ──► accepted ── no groups, or a task is not new ─►
+//   running
+//    │                   └ reject ► rejected ─► failed   │ else                              ▲ │
+//    └── M recover ─► recovering ── M recovered ► accepted └──► reserving ── the gate opens ─┤ │
+//                                                                │ ▲ placeholders come      │ │
+//                             T time-out, soft: placeholders go ─┘ └─────► resuming ────────┘ │
+//                             T time-out, hard ──► failing                  M complete ◄──────┘
+//   accepted, reserving, resuming, running, submitted ── M fail, manager gone ──► failing ─► failed
+//   accepted, reserving, resuming, running ── kill ──► killing ──► killed
+//   running ── M complete ──► completed
+//   any ── M remove, all tasks have ended; or too many ended ones are remembered ──► going ──►
+//   (free)
+//
+// New, submitted, rejected and resuming are passed through within a turn.
+enum class AppState : uint8_t {
+    kFree = 0,
+    kNew = 1,
+    kSubmitted = 2,
+    kAccepted = 3,
+    kReserving = 4,  // its placeholders take slots
+    kResuming = 5,   // its reservation has timed out: soft
+    kRunning = 6,
+    kCompleted = 7,
+    kFailing = 8,  // its claims that wait are being ended
+    kFailed = 9,
+    kKilling = 10,  // likewise, and its leases
+    kKilled = 11,
+    kRejected = 12,
+    kRecovering = 13,  // after a cold start: its manager lists what exists
+    kGoing = 14,       // removed: its rows are being freed, its id is another one's
+};
+// What a reservation's time-out does: the application runs without, or fails.
+enum class GangStyle : uint8_t { kSoft = 0, kHard = 1 };
+// Task. Those that are scheduled have a claim.
+//
+//   (free) ── added, claimed ──► new ── its claim is served or waits ──► scheduling
+//   scheduling ── B select ──► allocated ── granted ──► bound ── its lease ends ──► completed
+//   any ── M complete ──► completed      bound ── revoked ──► killed     bound ── lost ──► failed
+//   new, scheduling, allocated ── cancelled ──► killed, ── its claim ends otherwise ──► failed
+//
+// Scheduling and allocated are its claim's states: the row says new.
+enum class TaskState : uint8_t {
+    kFree = 0,
+    kNew = 1,
+    kScheduling = 2,
+    kAllocated = 3,
+    kBound = 4,
+    kCompleted = 5,
+    kKilled = 6,
+    kRejected = 7,
+    kFailed = 8,
+};
 // What has become of the order that a slot is or was; kNone: its worker came by itself.
 enum class OrderState : uint8_t { kNone = 0, kAsked = 1, kCreated = 2, kAnnounced = 3 };
 
@@ -205,11 +271,14 @@ struct alignas(64) SlotRow {
     uint32_t parts_max;          // at a time
     uint32_t type;               // of its worker: row, or kNoRow; elastic pools only
     OrderState order;
-    uint8_t stop_told;  // role of the provisioner that was told to make or stop it; 0: none
-    uint8_t broken;     // 1: its probes have failed for too long; dispatched pools only
-    uint8_t reserved0;
-    uint32_t order_uid;   // of the provisioner that was asked
-    uint32_t entry;       // whose process is alive on it: row, or kNoRow; dispatched pools only
+    uint8_t stop_told;   // role of the provisioner that was told to make or stop it; 0: none
+    uint8_t broken;      // 1: its probes have failed for too long; dispatched pools only
+    uint8_t index;       // with `group`: of the placeholder in it
+    uint32_t order_uid;  // of the provisioner that was asked
+    union {              // rows, or kNoRow
+        uint32_t entry;  // whose process is alive on it; dispatched pools only
+        uint32_t group;  // a placeholder of which holds it, or was replaced and may come back
+    };
     Behaviour behaviour;  // kHold, kDrain: by an administrator, or about to be stopped
     uint8_t reserved1[3];
     // line 2: the outside's view
@@ -292,7 +361,9 @@ struct alignas(64) ClaimRow {
     uint32_t meta_size;
     uint32_t several_first;  // with kSeveral: its row in the pool that it names first,
     uint32_t several_next;   // and in the pool that it names behind this one, or kNoRow
-    uint8_t reserved1[12];
+    uint32_t task;           // of an application: its row; kNoRow: none
+    uint32_t group;          // without a session: of whose missing placeholders it is; else kNoRow
+    uint8_t reserved1[4];
     uint8_t preempt_mode;  // PreemptMode
     uint8_t reserved2[3];
 };
@@ -350,7 +421,7 @@ struct alignas(64) LeaseRow {
     uint8_t account_class;  // at which it pays; 5 = free
     uint8_t flags;          // LeaseFlag
     uint8_t several;        // over so many pools, a row in each, of one number; 0: over one
-    uint8_t reserved0[1];
+    uint8_t of_task;        // 1: of a task of an application
     // line 2: pools ordered by account
     // Paid so far by each slot, per class, micro-units. At the class at which it pays now: less the
     // microsecond of broker time, so that it need not be stored again as time goes on.
@@ -484,7 +555,7 @@ struct alignas(64) PoolRow {
     uint32_t resources;  // arena chain: their names, each ended by a zero byte; or kNoRow
     uint8_t resources_size;
     uint8_t resources_count;
-    uint8_t reserved1[2];
+    uint16_t gang_max;                 // placeholders of one application; configuration
     uint32_t shared;                   // slots
     uint32_t parts;                    // of slots; they count in `slots` and their states, too
     uint64_t capacity[kResourcesMax];  // of each slot; of a worker's that says nothing of it
@@ -617,6 +688,90 @@ inline constexpr uint8_t kStarting = 4;  // alive because it was told to start: 
 inline constexpr uint8_t kHopeless = 8;  // its last kill has failed
 }  // namespace EntryFlag
 
+// An application, by its user and its name.
+struct alignas(64) AppRow {
+    // line 0
+    RowHead head;
+    AppState state;
+    GangStyle style;
+    uint8_t flags;  // AppFlag
+    uint8_t reserved0;
+    uint16_t pool;
+    int16_t reason;   // Reason: why it failed, or was rejected
+    uint64_t number;  // order in which applications and claims came
+    uint32_t uid;
+    uint32_t manager;               // session, or kNoRow
+    uint64_t placeholder_until_ns;  // its reservation, then its unused placeholders; kNever: none
+    uint64_t manager_until_ns;      // an adoption; kNever: it has a manager, or needs none
+    uint8_t reserved1[8];
+    // line 1
+    uint64_t placeholder_timeout_ns;  // configuration
+    uint64_t manager_timeout_ns;
+    uint64_t created_ns;
+    uint64_t ended_ns;
+    int32_t priority;       // among those of its pool that is ordered by it
+    uint32_t first_group;   // in the order of their definition, or kNoRow
+    uint32_t tasks;         // rows
+    uint32_t claims;        // of its tasks: held, waiting, reserved
+    uint32_t leases;        // of its tasks
+    uint32_t placeholders;  // slots that they hold, those that are being replaced included
+    uint32_t tags;          // arena chain: a text of its manager's, or kNoRow
+    uint32_t tags_size;
+    // line 2
+    uint8_t name_size;
+    char name[63];
+};
+static_assert(sizeof(AppRow) == 192);
+
+namespace AppFlag {
+inline constexpr uint8_t kUnmanaged = 1;  // an administrator's: nobody need adopt it
+inline constexpr uint8_t kGateOpen = 2;   // its gang was whole once
+}  // namespace AppFlag
+
+// A group of an application's tasks: so many of them run all or none.
+struct alignas(64) GroupRow {
+    // line 0
+    RowHead head;
+    uint8_t state;  // 1: there is one
+    uint8_t reserved0[3];
+    uint32_t app;
+    uint32_t next;      // of its application, or kNoRow
+    uint16_t members;   // at least
+    uint16_t bound;     // placeholders that hold a slot, those that are being replaced included
+    uint16_t replaced;  // placeholders that have been
+    uint16_t reserved1;
+    uint32_t claim;   // for placeholders that are missing, while reserving: row, or kNoRow
+    uint64_t number;  // that claim's; 0: it has not asked yet
+    uint8_t reserved2[16];
+    // line 1
+    uint64_t resource[kResourcesMax];  // of each; all 0: whole slots
+    uint8_t reserved3[16];
+    // line 2
+    uint8_t name_size;
+    char name[63];
+};
+static_assert(sizeof(GroupRow) == 192);
+
+// A task of an application, by its name.
+struct alignas(64) TaskRow {
+    // line 0
+    RowHead head;
+    TaskState state;
+    uint8_t reserved0;
+    int16_t reason;  // Reason: why it failed
+    uint32_t app;
+    uint32_t group;    // row, or kNoRow
+    uint32_t claim;    // row, or kNoRow
+    uint32_t lease;    // row, or kNoRow
+    int32_t priority;  // higher first, within its application
+    uint64_t number;   // order in which tasks, applications and claims came
+    uint8_t reserved1[16];
+    // line 1
+    uint8_t name_size;
+    char name[63];
+};
+static_assert(sizeof(TaskRow) == 128);
+
 // An account: it pays for claims. Money in micro-units: one slot costs one per microsecond.
 struct alignas(64) AccountRow {
     RowHead head;
@@ -693,7 +848,13 @@ struct alignas(64) CountersRow {
     uint8_t draining;  // the whole broker
     uint8_t reserved1[23];
     // line 2
-    uint64_t reserved2[8];
+    uint32_t apps_free_head;
+    uint32_t apps_free;
+    uint32_t groups_free_head;
+    uint32_t groups_free;
+    uint32_t tasks_free_head;
+    uint32_t tasks_free;
+    uint64_t reserved2[5];
 };
 static_assert(sizeof(CountersRow) == 192);
 
@@ -756,6 +917,9 @@ enum class Table : uint32_t {
     kTypes,
     kElastics,
     kEntries,
+    kApps,
+    kGroups,
+    kTasks,
     kArena,
     kLogOffsets,
     kLogImages,
@@ -775,8 +939,7 @@ struct alignas(64) StateHead {
     uint64_t clean;         // 1 after an orderly stop
     uint64_t clock_offset;  // broker time − CLOCK_MONOTONIC, modulo 2^64; 0: not said
     LogHead log;
-    TablePlace table[17];  // by Table
-    uint8_t reserved0[48];
+    TablePlace table[20];  // by Table
 };
 static_assert(sizeof(StateHead) == 448);
 inline constexpr uint64_t kStateMagic = 0x4554415453424944ULL;  // "DIBSTATE"
@@ -923,6 +1086,7 @@ enum class Op : uint8_t {
     kAdopt = 14,        // id = lease, fence, tag: it becomes this session's
     kProvide = 15,      // payload = a type's name: kOn takes the role of its provisioner
     kProvisioned = 16,  // id = order, units = the answer (ProvisionAnswer), tag = ProvisionScope
+    kApplication = 17,  // payload: what is asked of which application (schemas/application.fbs)
 };
 
 namespace OpFlag {
@@ -962,8 +1126,10 @@ enum class CompletionKind : uint8_t {
     kSlot = 4,    // to a worker: announced; id = slot
     kNotice =
         5,  // to a worker: its lease is being taken, value = ns that are left; kRevoke follows
-    kCreate = 6,  // to a provisioner: make a worker for this order; id = order
-    kStop = 7,    // to a provisioner: stop the worker that was made for this order; id = order
+    kCreate = 6,       // to a provisioner: make a worker for this order; id = order
+    kStop = 7,         // to a provisioner: stop the worker that was made for this order; id = order
+    kApplication = 8,  // to a manager: its application, id = number, has another state: value =
+                       // AppState, reason; a task that failed without a claim: kTask
 };
 
 // How a claim ended. kBrokerLost is said by the library alone.
@@ -1015,6 +1181,10 @@ enum class Reason : int16_t {
     kVector = -31,        // what it wants is no vector of the pool's resources
     kOfferExpired = -32,  // an accept: the slot has not so much any more, or is not open
     kElsewhere = -33,     // a target of another cluster
+    kAppEnded = -34,      // its application has ended, or is ending
+    kReservationTimeOut = -35,  // not all placeholders of a gang came in time
+    kReservationFailed = -36,   // they cannot come: its pool drains or goes
+    kManagerGone = -37,         // nobody has adopted the application in time
 };
 
 // Broker → client. Writer: the turn.

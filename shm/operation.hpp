@@ -19,12 +19,12 @@
 //   kProtect                                    slot
 //   kProvide    x          x   type's name
 //   kProvisioned     answer scope quota group    order
+//   kApplication  x            ApplicationPayload
 //
 // (*) in word 0 of the key.
 // (=) 0 and no token: its worker was not made for one.
 // (+) the client reads no more of the lease that has ended under this tag: its room is free. 0, and
 //     no tag: nothing.
-//
 // (#) with OpFlag::kOfSet a pool set, by set_of_claim(). Its grant's head says which pool it has.
 //
 // The tag and the claim number of a lease that is given back say which claim ends with it, if it
@@ -50,7 +50,9 @@
 //   kCreate           order         token  slot's number,     token      sizes   size of sizes
 //                                          width
 //   kStop             order                slot's number
+//   kApplication      number        state now     state before  tasks
 //
+// kApplication: `tasks` without a claim have failed; its result's value: number, or tasks alive.
 // holder = kNoRow: there is none to name. "first claim": of a duplicate, whose holder it names.
 // Labels: a bit each, in the order of ClaimPayload.preferred; those to provision are the upper half
 // of value.
@@ -69,6 +71,8 @@ namespace dibs::shm {
 // it has read, and assignment and revoke of the next. For the round after that it must have read
 // them. Both sides keep this many entries of the ring for each announced slot.
 inline constexpr uint32_t kCompletionsPerSlot = 4;
+// All that an application's manager is ever told of it: its states, each once, and a warning.
+inline constexpr uint32_t kCompletionsPerApplication = 8;
 
 // Word 0 of the key: kKeepalive's interval, kRefuse's code.
 inline void set_key_word(Submission& entry, uint64_t word) {

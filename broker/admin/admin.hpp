@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "broker/admission/peer.hpp"
 #include "schemas/admin_generated.h"
 
 namespace dibs {
@@ -16,6 +17,7 @@ struct AdminJob {
     uint64_t conversation = 0;  // whose; it may have ended when the answer comes
     uint32_t uid = 0;           // of the asking client
     bool is_admin = false;
+    Credentials peer;  // the asking client
     admin::RequestT request;
     admin::AnswerT answer;
     bool made_pool = false;       // to be published before any other client is read

@@ -127,8 +127,9 @@ void Conversations::begin(Caller caller,
     caller.socket.watched_in(epoll_.get());
     if (!send_welcome(socket, is_admin, admin_group, epoch)) return;
     epoch_ = epoch;
-    all_[next_number_++] = {
-        std::move(caller.socket), uid, is_admin, false, false, now_ns + kSilenceNs};
+    Conversation& begun = all_[next_number_++];
+    begun = {std::move(caller.socket), uid, is_admin, false, false, now_ns + kSilenceNs};
+    begun.peer = std::move(caller.credentials);
 }
 
 void Conversations::hear(uint64_t now_ns) {
@@ -221,6 +222,7 @@ bool Conversations::ask_turn(uint64_t number,
     job->conversation = number;
     job->uid = conversation.uid;
     job->is_admin = conversation.is_admin;
+    job->peer = conversation.peer;
     job->answer = std::move(answer);
     asked.UnPackTo(&job->request);
     std::vector<std::string>& names = job->request.names;

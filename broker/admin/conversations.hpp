@@ -94,7 +94,8 @@ class Conversations {
         std::vector<uint8_t> load = {};             // slices that have come
         std::vector<std::string> names = {};        // of a queue, likewise
         std::optional<Subscriber> subscriber = {};  // it has asked for events: nothing else comes
-        std::optional<Recorder> recorder = {};      // it has its snapshot, and gets what follows
+        Credentials peer = {};
+        std::optional<Recorder> recorder = {};  // it has its snapshot, and gets what follows
     };
 
     [[nodiscard]] bool make_room(uint32_t uid, bool is_admin);

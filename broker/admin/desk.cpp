@@ -94,6 +94,12 @@ void Desk::serve(AdminJob& job) {
             return;
         case Ask::types:
             return types(job);
+        case Ask::applications:
+            return applications(job);
+        case Ask::tasks:
+            return tasks(job);
+        case Ask::application:
+            return application(job);
         case Ask::offers:
             return offers(job);
         case Ask::inspect:
@@ -109,17 +115,6 @@ void Desk::serve(AdminJob& job) {
             break;
     }
     job.answer.code = Code::unsupported;
-}
-
-template <class Tell>
-void Desk::page(AdminJob& job, uint32_t rows, const Tell& tell) const {
-    const uint64_t from = std::min<uint64_t>(job.request.cursor, rows);
-    const auto end = static_cast<uint32_t>(std::min<uint64_t>(from + kRowsSeen, rows));
-    auto row = static_cast<uint32_t>(from);
-    for (uint32_t told = 0; row < end && told < kRowsTold; ++row)
-        told += tell(row);
-    job.answer.more = row < rows;
-    job.answer.cursor = row;
 }
 
 bool Desk::pool_of(AdminJob& job, uint32_t* pool) const {
@@ -205,7 +200,7 @@ void Desk::claims(AdminJob& job) const {
         if (claim.state == shm::ClaimState::kRunning) return 0U;  // its lease stands for it
         if (pool != shm::kNoRow && claim.pool != pool) return 0U;
         const bool named = job.request.number != 0;
-        if (named && (claim.arrival != job.request.number || !sees(job, claim.session))) {
+        if (named && (claim.arrival != job.request.number || !sees_claim(job, row))) {
             return 0U;
         }
         job.answer.claims.push_back(claim_row(job, row));
@@ -286,11 +281,12 @@ void Desk::explain(AdminJob& job) const {
         }
         row = core_.claim_of_tag(session, static_cast<uint16_t>(request.tag));
     } else if (row >= core_.claims_max() || !names_row(core_.claim(row), request.id) ||
-               core_.claim(row).state == shm::ClaimState::kRunning) {
+               core_.claim(row).state == shm::ClaimState::kRunning ||
+               core_.claim(row).session == shm::kNoRow) {
         row = shm::kNoRow;
     }
     // Of another user's it is not told that it exists, here and below.
-    if (row == shm::kNoRow || !sees(job, core_.claim(row).session)) {
+    if (row == shm::kNoRow || !sees_claim(job, row)) {
         job.answer.code = Code::not_found;
     } else {
         job.answer.explanation = explanation(job, row);
@@ -357,11 +353,12 @@ std::string Desk::being_killed(uint32_t row) const {
 void Desk::cancel(AdminJob& job) {
     const uint32_t row = row_of(job.request.id);
     if (row >= core_.claims_max() || !names_row(core_.claim(row), job.request.id) ||
-        !sees(job, core_.claim(row).session)) {
+        !sees_claim(job, row)) {
         job.answer.code = Code::already_ended;
         return;
     }
     const shm::ClaimRow& claim = core_.claim(row);
+    if (claim.session == shm::kNoRow) return refuse_ask(job, row);
     core::TimeNs unused = 0;
     core::Steer steer;
     steer.kind = core::Steer::Kind::kCancel;

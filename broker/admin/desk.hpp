@@ -7,8 +7,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "broker/admin/admin.hpp"
@@ -81,7 +84,15 @@ class Desk {
 
     // Walks rows from the cursor on; `tell(row)` says how much it told: 0 = nothing.
     template <class Tell>
-    void page(AdminJob& job, uint32_t rows, const Tell& tell) const;
+    void page(AdminJob& job, uint32_t rows, const Tell& tell) const {
+        const uint64_t from = std::min<uint64_t>(job.request.cursor, rows);
+        const auto end = static_cast<uint32_t>(std::min<uint64_t>(from + kRowsSeen, rows));
+        auto row = static_cast<uint32_t>(from);
+        for (uint32_t told = 0; row < end && told < kRowsTold; ++row)
+            told += tell(row);
+        job.answer.more = row < rows;
+        job.answer.cursor = row;
+    }
     // The pool that the request names: kNoRow = all. False: no such pool, and the answer says so.
     [[nodiscard]] bool pool_of(AdminJob& job, uint32_t* pool) const;
 
@@ -112,6 +123,35 @@ class Desk {
     void orders(AdminJob& job) const;
     [[nodiscard]] std::unique_ptr<admin::OrderT> order_row(uint32_t row) const;
     [[nodiscard]] bool look_for_orders(AdminJob& job) const;
+
+    // desk_applications.cpp
+    void applications(AdminJob& job) const;
+    void tasks(AdminJob& job) const;
+    [[nodiscard]] uint32_t find_application(uint32_t uid, std::string_view name) const;
+    [[nodiscard]] bool is_asked_for(const AdminJob& job, const shm::AppRow& app) const;
+    [[nodiscard]] std::unique_ptr<admin::ApplicationT> application_row(const AdminJob& job,
+                                                                       uint32_t row) const;
+    [[nodiscard]] std::unique_ptr<admin::GroupT> group_row(uint32_t pool, uint32_t row) const;
+    [[nodiscard]] std::unique_ptr<admin::TaskT> task_row(uint32_t row) const;
+    // Of what belongs to applications and to no session: whose, and of which group.
+    [[nodiscard]] bool sees_claim(const AdminJob& job, uint32_t claim) const;
+    void refuse_ask(AdminJob& job, uint32_t claim) const;
+    [[nodiscard]] bool sees_application(const AdminJob& job, uint32_t app) const;
+    void placeholder_of(const AdminJob& job, const shm::SlotRow& slot, admin::SlotT* told) const;
+    [[nodiscard]] std::unique_ptr<admin::ClaimT> ask_row(const AdminJob& job, uint32_t row) const;
+    void member_of(const shm::ClaimRow& claim, admin::ClaimT* told) const;
+    void explain_gang(const AdminJob& job,
+                      const core::Explanation& why,
+                      admin::ExplanationT* told) const;
+
+    // desk_application_events.cpp
+    void application(AdminJob& job);
+    void add_application(AdminJob& job, uint32_t uid);
+    void refuse_application(AdminJob& job, shm::Reason reason, uint64_t value) const;
+    [[nodiscard]] std::string sentence_on_task(const admin::RequestT& request,
+                                               shm::Reason reason) const;
+    [[nodiscard]] std::string no_group(uint32_t uid, const admin::RequestT& request) const;
+    [[nodiscard]] std::string unfinished(uint32_t uid, std::string_view name, uint64_t count) const;
 
     // desk_offers.cpp
     void offers(AdminJob& job) const;

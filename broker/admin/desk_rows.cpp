@@ -20,7 +20,7 @@ std::string_view word(shm::SlotState state) {
 
 std::string_view word(shm::ClaimState state) {
     static constexpr std::string_view kWords[] = {
-        "free", "waiting", "confirming", "running", "promised"};
+        "free", "waiting", "confirming", "running", "promised", "held"};
     return kWords[static_cast<size_t>(state)];
 }
 
@@ -127,6 +127,9 @@ std::unique_ptr<admin::PoolT> Desk::pool_row(uint32_t row) const {
 
 // Public of a holder are its account and for how long; `full` adds its identity.
 void Desk::slot_holder(const AdminJob& job, const shm::SlotRow& slot, admin::SlotT* told) const {
+    if (slot.state == shm::SlotState::kReserved && slot.holder == shm::kNoRow) {
+        return placeholder_of(job, slot, told);
+    }
     if (slot.holder == shm::kNoRow) return;
     // Recovering, it is under a lease whose holder is being killed.
     const bool leased = slot.state != shm::SlotState::kReserved;
@@ -150,7 +153,8 @@ std::unique_ptr<admin::SlotT> Desk::slot_row(const AdminJob& job, uint32_t row) 
     const bool parked =
         slot.state == shm::SlotState::kLeased && is_parked(core_.lease(slot.holder));
     told->state = parked ? "parked" : word(slot.state);
-    if (slot.entry != shm::kNoRow) told->state = "running";
+    const bool runs = slot.entry != shm::kNoRow && core::Look::is_dispatched(core_, slot.pool);
+    if (runs) told->state = "running";
     told->drained = slot.behaviour == shm::Behaviour::kDrain;
     told->held = slot.behaviour == shm::Behaviour::kHold;
     for (const core::Resource& resource : core_.resources(slot.pool, row)) {
@@ -189,6 +193,7 @@ std::unique_ptr<admin::SlotT> Desk::slot_row(const AdminJob& job, uint32_t row) 
 
 std::unique_ptr<admin::ClaimT> Desk::claim_row(const AdminJob& job, uint32_t row) const {
     const shm::ClaimRow& claim = core_.claim(row);
+    if (claim.session == shm::kNoRow) return ask_row(job, row);
     auto told = std::make_unique<admin::ClaimT>();
     told->account = payer_of(claim);
     told->age_ns = age(claim.enqueued_ns);
@@ -209,6 +214,7 @@ std::unique_ptr<admin::ClaimT> Desk::claim_row(const AdminJob& job, uint32_t row
     told->has_key =
         std::any_of(std::begin(claim.key), std::end(claim.key), [](uint8_t b) { return b != 0; });
     told->meta = core::Look::meta_of_claim(core_, row);
+    member_of(claim, told.get());
     return told;
 }
 
@@ -286,7 +292,8 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
     const shm::PoolRow& pool = core_.pool(its_pool);
     auto told = std::make_unique<admin::ExplanationT>();
     told->pool = name_of(its_pool);
-    told->account = payer(claim.account, claim.session);
+    if (claim.session != shm::kNoRow) told->account = payer(claim.account, claim.session);
+    explain_gang(job, why, told.get());
     told->label = why.label;
     told->drained = pool.drained;
     if (why.obstacle == core::WaitReason::kLacks && why.resource != shm::kNoRow) {

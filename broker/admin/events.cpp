@@ -27,9 +27,9 @@ shm::EventKind kind_of(DecisionKind kind) {
                                        static_cast<uint8_t>(kind) -
                                        static_cast<uint8_t>(DecisionKind::kCreate));
 }
-static_assert(static_cast<uint8_t>(DecisionKind::kForget) -
+static_assert(static_cast<uint8_t>(DecisionKind::kPlaceholder) -
                   static_cast<uint8_t>(DecisionKind::kCreate) ==
-              static_cast<uint8_t>(shm::EventKind::kForget) -
+              static_cast<uint8_t>(shm::EventKind::kPlaceholder) -
                   static_cast<uint8_t>(shm::EventKind::kCreate));
 
 void set_name(char (&to)[shm::kNameMax + 1], std::string_view name) {
@@ -66,6 +66,15 @@ void Events::name_session(const core::Core& core, uint32_t row, shm::Event* even
     set_name(event->account, {account.name, account.name_size});
 }
 
+// Its user is told, whether a manager is there or not.
+void Events::name_application(const core::Core& core, const Decision& decision, shm::Event* event) {
+    if (decision.kind == DecisionKind::kPlaceholder) event->slot = decision.slot_number;
+    const uint32_t row = core::Look::find_application(core, decision.id);
+    if (row == shm::kNoRow) return;
+    event->uid = core::Look::application(core, row).uid;
+    if (event->account[0] == '\0') set_name(event->account, "uid:" + std::to_string(event->uid));
+}
+
 void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
     for (const Decision& decision : core.decisions()) {
         const shm::EventKind kind = kind_of(decision.kind);
@@ -87,6 +96,7 @@ void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
         if (decision.provision) event.flags |= shm::EventFlag::kProvision;
         if (decision.is_void) event.flags |= shm::EventFlag::kVoid;
         if (decision.session != shm::kNoRow) name_session(core, decision.session, &event);
+        if (decision.kind >= DecisionKind::kApplication) name_application(core, decision, &event);
         const bool refunds = decision.kind == DecisionKind::kRefund;
         if (refunds || lists(decision.kind, Form::kSlot)) event.slot = decision.slot_number;
         if (is_order) {

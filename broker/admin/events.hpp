@@ -59,6 +59,9 @@ class Events {
 
     shm::Event& add(const core::Core& core, shm::EventKind kind);
     void name_releasers(std::span<AdminJob* const> jobs);
+    static void name_application(const core::Core& core,
+                                 const core::Decision& decision,
+                                 shm::Event* event);
     void name_session(const core::Core& core, uint32_t session, shm::Event* event) const;
     void add_slots(const core::Core& core, const core::Decision& decision);
 

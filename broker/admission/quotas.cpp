@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "broker/core/look.hpp"
+
 namespace dibs {
 
 using shm::Reason;
@@ -212,6 +214,68 @@ Reason Quotas::provide(const Session& session, uint32_t pool) const {
     const bool may =
         session.allowance->may_provision(name_of(core_.pool(pool)), session.admin || !shared_);
     return may ? Reason::kOk : Reason::kNotAllowed;
+}
+
+namespace {
+
+// Of what it keeps for its applications, ended ones too, by `count(app)`.
+template <class Count>
+bool has_a_quarter(const core::Core& core, uint32_t uid, uint32_t rows, const Count& count) {
+    uint64_t held = 0;
+    for (uint32_t row = 0; row < core::Look::applications_max(core); ++row) {
+        const shm::AppRow& app = core::Look::application(core, row);
+        if (app.state != shm::AppState::kFree && app.uid == uid) held += count(app);
+    }
+    return held >= rows / 4;
+}
+
+uint64_t groups_of(const core::Core& core, const shm::AppRow& app) {
+    uint64_t count = 0;
+    for (uint32_t row = app.first_group; row != shm::kNoRow;
+         row = core::Look::group(core, row).next)
+        ++count;
+    return count;
+}
+
+uint32_t rows_of(const core::Core& core, Table table) {
+    return core.head().table[static_cast<size_t>(table)].rows;
+}
+
+}  // namespace
+
+// Ended applications are forgotten for new ones: they do not count.
+Reason Quotas::application(uint32_t uid, size_t groups) const {
+    if (!shared_) return Reason::kOk;
+    const auto one = [](const shm::AppRow& app) {
+        const bool lives = app.state != shm::AppState::kCompleted &&
+                           app.state != shm::AppState::kFailed &&
+                           app.state != shm::AppState::kKilled;
+        return uint64_t{lives ? 1U : 0U};
+    };
+    const auto its_groups = [&](const shm::AppRow& app) { return groups_of(core_, app); };
+    const uint32_t apps = rows_of(core_, Table::kApps);
+    const uint32_t all_groups = rows_of(core_, Table::kGroups);
+    const bool apps_short = core_.counters().apps_free <= apps / 2;
+    const bool groups_short = core_.counters().groups_free <= all_groups / 2;
+    if (apps_short && has_a_quarter(core_, uid, apps, one)) return Reason::kLimit;
+    if (groups != 0 && groups_short && has_a_quarter(core_, uid, all_groups, its_groups)) {
+        return Reason::kLimit;
+    }
+    return task(uid);
+}
+
+Reason Quotas::task(uint32_t uid) const {
+    if (!shared_) return Reason::kOk;
+    const uint32_t tasks = rows_of(core_, Table::kTasks);
+    if (core_.counters().tasks_free > tasks / 2) return Reason::kOk;
+    const auto its_tasks = [](const shm::AppRow& app) { return uint64_t{app.tasks}; };
+    return has_a_quarter(core_, uid, tasks, its_tasks) ? Reason::kLimit : Reason::kOk;
+}
+
+bool Quotas::may_claim(const Credentials& peer, uint32_t pool, int32_t priority) const {
+    const Allowance& may = policy_->of(peer);
+    const bool names = pool >= core_.pools() || may.may_claim(name_of(core_.pool(pool)));
+    return names && priority <= may.priority_max;
 }
 
 }  // namespace dibs

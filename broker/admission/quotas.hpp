@@ -62,6 +62,12 @@ class Quotas {
                                     uint32_t pool,
                                     size_t bytes,
                                     std::span<const std::string_view> labels) const;
+    // Whether its user may have one more application, with so many groups; one more task. Once half
+    // of a table is used, whoever has a quarter of it gets no more.
+    [[nodiscard]] shm::Reason application(uint32_t uid, size_t groups) const;
+    [[nodiscard]] shm::Reason task(uint32_t uid) const;
+    // What an application of a client without a session may be of.
+    [[nodiscard]] bool may_claim(const Credentials& peer, uint32_t pool, int32_t priority) const;
     // The tables that are shared so. Sessions are in broker/admission.
     static constexpr std::array kShared = {shm::Table::kSlots,
                                            shm::Table::kClaims,

@@ -153,6 +153,7 @@ std::vector<std::string> fixed_differences(const Config& before, const Config& a
     if (a.pools != b.pools || a.sessions != b.sessions || a.slots != b.slots ||
         a.claims != b.claims || a.leases != b.leases || a.arena_blocks != b.arena_blocks ||
         a.accounts != b.accounts || a.label_sets != b.label_sets || a.entries != b.entries ||
+        a.applications != b.applications || a.groups != b.groups || a.tasks != b.tasks ||
         a.log_images != b.log_images || a.log_stores != b.log_stores) {
         fixed.emplace_back("limits are fixed until the next start");
     }

@@ -15,6 +15,7 @@
 //   [limits]                            # rows to preallocate
 //   pools = 64; sessions = 1024; slots = 4096; claims = 65536; leases = 16384; arena = "4MiB"
 //   accounts = 1024; label_sets = 512; entries = 512; log_images = 4096; log_stores = 1024
+//   applications = 1024; groups = 2048; tasks = 8192
 //
 //   [[pool]]
 //   name = "gpu"; kind = "counted"; slots = 2
@@ -132,6 +133,7 @@ struct Config {
     core::TimeNs drain_timeout_ns = 30'000'000'000;
     core::TimeNs ended_leases_for_ns = 600'000'000'000;
     core::TimeNs created_pool_idle_ns = 60'000'000'000;
+    core::TimeNs manager_timeout_ns = 300'000'000'000;  // of applications without a manager
     bool peer_pidfd = true;
     core::TimeNs spin_ns = 25'000;
     core::TimeNs throttle_ns = 500'000;

@@ -135,6 +135,7 @@ PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
                   {"strict", shm::ExpiryMode::kStrict},
                   {"lazy", shm::ExpiryMode::kLazy}});
     section.count("units_max", values.units_max, 1, shm::kUnitsMax);
+    section.count("gang_max", values.gang_max, 1, shm::kGangMax);
     section.count("backlog_max", values.backlog_max, 1, kManyRows);
     section.size("payload_max", values.payload_max, 0, shm::kPayloadMax);
     section.size("attributes_max", values.attributes_max, 0, shm::kPayloadMax);
@@ -176,6 +177,9 @@ void read_limits(Section& top, Config& config, Mistakes& mistakes) {
     section.count("accounts", limits.accounts, 1, kManyRows);
     section.count("label_sets", limits.label_sets, 1, core::kLabelSetsMax);
     section.count("entries", limits.entries, 1, 65536);
+    section.count("applications", limits.applications, 1, 65536);
+    section.count("groups", limits.groups, 1, 65536);
+    section.count("tasks", limits.tasks, 1, kManyRows);
     uint64_t arena = uint64_t{limits.arena_blocks} * sizeof(shm::ArenaBlock);
     section.size("arena", arena, sizeof(shm::ArenaBlock), 4ULL << 30);
     limits.arena_blocks = static_cast<uint32_t>(arena / sizeof(shm::ArenaBlock));
@@ -414,6 +418,7 @@ void read_top(const toml::table& table,
     top.duration("drain_timeout", config.drain_timeout_ns, 0, kYear);
     top.duration("ended_leases_for", config.ended_leases_for_ns, 0, kYear);
     top.duration("created_pool_idle", config.created_pool_idle_ns, kOneSecond, kYear);
+    top.duration("manager_timeout", config.manager_timeout_ns, 1, kYear);
     top.flag("peer_pidfd", config.peer_pidfd);
     top.duration("spin", config.spin_ns, 0, kOneSecond);
     top.duration("throttle", config.throttle_ns, 0, kOneSecond);

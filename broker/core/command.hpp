@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "broker/core/dispatch_command.hpp"
+#include "broker/core/gang_command.hpp"
 #include "broker/core/ids.hpp"
 #include "broker/core/settings.hpp"
 #include "broker/core/worker_command.hpp"
@@ -117,6 +118,7 @@ struct Claim {
     const Route* route = nullptr;
     // Further pools, seven at most: it is served in all at once, or waits in all. Empty: in one.
     std::span<const PoolUnits> also = {};
+    const MemberOf* member = nullptr;  // null: of no application
 
     [[nodiscard]] TimeNs deadline_at(TimeNs now_ns) const {
         if (deadline_ns != shm::kNever) return std::min(deadline_ns, shm::kNever - 1);

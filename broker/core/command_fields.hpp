@@ -67,6 +67,7 @@ void each_field(Of<PoolConfig>, const auto& visit) {
     visit("probe_timeout_ns", &PoolConfig::probe_timeout_ns);
     visit("gather_ns", &PoolConfig::gather_ns);
     visit("create_min", &PoolConfig::create_min);
+    visit("gang_max", &PoolConfig::gang_max);
 }
 
 void each_field(Of<Amount>, const auto& visit) {
@@ -152,6 +153,14 @@ void each_field(Of<Claim>, const auto& visit) {
     visit("meta", &Claim::meta, Bytes{});
     visit("route", &Claim::route);
     visit("also", &Claim::also);
+    visit("member", &Claim::member);
+}
+
+void each_field(Of<MemberOf>, const auto& visit) {
+    visit("application", &MemberOf::application);
+    visit("task", &MemberOf::task);
+    visit("group", &MemberOf::group);
+    visit("priority", &MemberOf::priority);
 }
 
 void each_field(Of<Route>, const auto& visit) {
@@ -429,6 +438,41 @@ void each_field(Of<SetBehaviour>, const auto& visit) {
     visit("number", &SetBehaviour::number);
     visit("behaviour", &SetBehaviour::behaviour);
     visit("user_data", &SetBehaviour::user_data);
+}
+
+void each_field(Of<GroupSpec>, const auto& visit) {
+    visit("name", &GroupSpec::name);
+    visit("members", &GroupSpec::members);
+    visit("resource", &GroupSpec::resource);
+}
+
+void each_field(Of<AddApplication>, const auto& visit) {
+    visit("session", &AddApplication::session);
+    visit("uid", &AddApplication::uid);
+    visit("application", &AddApplication::application);
+    visit("pool", &AddApplication::pool);
+    visit("priority", &AddApplication::priority);
+    visit("groups", &AddApplication::groups);
+    visit("placeholder_timeout_ns", &AddApplication::placeholder_timeout_ns);
+    visit("style", &AddApplication::style);
+    visit("parameters", &AddApplication::parameters);
+    visit("tags", &AddApplication::tags, Bytes{});
+    visit("created_ns", &AddApplication::created_ns);
+    visit("manager_timeout_ns", &AddApplication::manager_timeout_ns);
+    visit("recover", &AddApplication::recover);
+    visit("user_data", &AddApplication::user_data);
+}
+
+void each_field(Of<ApplicationEvent>, const auto& visit) {
+    visit("kind", &ApplicationEvent::kind);
+    visit("session", &ApplicationEvent::session);
+    visit("uid", &ApplicationEvent::uid);
+    visit("application", &ApplicationEvent::application);
+    visit("task", &ApplicationEvent::task);
+    visit("group", &ApplicationEvent::group);
+    visit("priority", &ApplicationEvent::priority);
+    visit("assigned", &ApplicationEvent::assigned);
+    visit("user_data", &ApplicationEvent::user_data);
 }
 
 }  // namespace dibs::core

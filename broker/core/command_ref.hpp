@@ -46,6 +46,8 @@ using CommandRef = std::variant<const PoolConfig*,
                                 const WorkerReport*,
                                 const ProcessReport*,
                                 const Probe*,
-                                const SetBehaviour*>;
+                                const SetBehaviour*,
+                                const AddApplication*,
+                                const ApplicationEvent*>;
 
 }  // namespace dibs::core

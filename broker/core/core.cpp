@@ -1,5 +1,4 @@
-// broker/core/core.cpp -- implements the core's public interface:
-// attach, turn, queries.
+// broker/core/core.cpp -- implements the core's public interface: attach, turn, queries.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/core.hpp"
 
@@ -58,6 +57,7 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
       Vectors(Store::state),
       Provisioning(Store::state),
       Dispatch(Store::state),
+      Gangs(Store::state),
       Explainer(Store::state),
       Reports(Store::state) {
     fresh.reserve(Turn::kFreshMax);
@@ -68,6 +68,7 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
     shrinking.reserve(state.pools.size());
     // Between two looks at full() a command decides at most about 600 things.
     decisions.reserve(size_t{state.log_stores_max} * 2);
+    told_names.reserve(decisions.capacity() * shm::kNameMax);
     decided_slots.reserve(size_t{state.log_images_max} * 2);
     revivals.reserve(size_t{state.log_stores_max});
     // What a session has, or the impatient claims of a turn.
@@ -101,9 +102,8 @@ void Core::begin_turn(TimeNs now) {
         if (!parts.passes_again) parts.now_ns = std::max(parts.now_ns, now);
         parts.first_number = parts.state.counters->arrival_next;
     }
-    const bool goes_on = parts.cut;
     parts.edit.begin();
-    if (goes_on) return;
+    if (parts.cut) return;
     if (parts.book) parts.open_account_turn();
     parts.sweep_kept();
 }
@@ -122,13 +122,13 @@ void Core::clear() {
 
 bool Core::work_left() const {
     return parts_->cut || !parts_->dying.empty() || !parts_->growing.empty() ||
-           !parts_->going.empty() || !parts_->shrinking.empty() || !parts_->dirty.empty();
+           !parts_->going.empty() || !parts_->shrinking.empty() || !parts_->dirty.empty() ||
+           parts_->has_news();
 }
 
 bool Core::cut() const {
     return parts_->cut || parts_->passes_again;
 }
-
 bool Core::passes_again() const {
     return parts_->passes_again;
 }
@@ -139,7 +139,7 @@ TimeNs Core::next_turn() const {
 
 TimeNs Core::next_due() const {
     TimeNs due = parts_->timers.empty() ? kNever : parts_->timers.first().due_ns;
-    due = std::min(due, parts_->Provisioning::next_due());
+    due = std::min({due, parts_->Provisioning::next_due(), parts_->Gangs::next_due()});
     if (!parts_->kept_slots.empty()) due = std::min(due, parts_->kept_slots.first().due_ns);
     return parts_->book ? std::min(due, parts_->next_forgotten()) : due;
 }
@@ -294,6 +294,24 @@ template void Core::apply(const ProcessReport&);
 template void Core::apply(const Probe&);
 template void Core::apply(const SetBehaviour&);
 
+shm::Reason Core::apply(const GangCommand auto& command, uint64_t* value) {
+    say(tap_, command);
+    // Its result stands before what follows from it.
+    const size_t place = parts_->decisions.size();
+    const bool by_session = !command.session.is_none();
+    if (by_session) parts_->result(command.session, command.user_data, shm::Reason::kOk);
+    uint64_t unused = 0;
+    uint64_t& told = value == nullptr ? unused : *value;
+    told = 0;
+    const shm::Reason reason = parts_->apply(command, &told);
+    if (!by_session) return reason;
+    parts_->decisions[place].reason = reason;
+    parts_->decisions[place].value = told;
+    return reason;
+}
+template shm::Reason Core::apply(const AddApplication&, uint64_t*);
+template shm::Reason Core::apply(const ApplicationEvent&, uint64_t*);
+
 void Core::keep_token(SlotId order, const OrderToken& token, uint32_t uid) {
     parts_->keep_token(row_of(order), token, uid);
 }
@@ -326,19 +344,15 @@ void Core::set_cursors(SessionId session, uint64_t submission_consumed, uint64_t
     put(row.submission_consumed, submission_consumed);
     put(row.completion_tail, completion_tail);
 }
-
 void Core::set_epoch(uint64_t epoch) {
     put(parts_->state.head->epoch, epoch);
 }
-
 void Core::set_fence_base(uint64_t base) {
     put(const_cast<shm::CountersRow*>(parts_->state.counters)->fence_base, base);
 }
-
 void Core::set_clock_offset(uint64_t offset) {
     put(parts_->state.head->clock_offset, offset);
 }
-
 void Core::set_hand(SessionId session, uint64_t sequence) {
     put(const_cast<shm::SessionRow&>(parts_->state.sessions[session]).hand_sequence, sequence);
 }

@@ -121,6 +121,8 @@ class Core {
     bool set_type(const TypeConfig& config, std::string* why);  // as set_account()
     shm::Reason apply(const DeleteType& deleted);  // kOk, kUnknownPool, kNotFound, kState
     void apply(const ElasticCommand auto& command);
+    // What its session is told as a result, too. `value`: that comes with it; null: nobody asks.
+    shm::Reason apply(const GangCommand auto& command, uint64_t* value = nullptr);
     // What the worker of an order must know, and whose it must be: kept with the order in the turn
     // that decides kCreate. The core decides nothing by it.
     void keep_token(SlotId order, const OrderToken& token, uint32_t uid);

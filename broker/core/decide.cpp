@@ -51,13 +51,21 @@ void Turn::run_timer(const Timer& timer) {
     }
 }
 
+// Applications are looked at before each pass, and again if a pass has made news of one.
+bool Turn::serve_all() {
+    do {
+        if (!gangs().go_on() || !matcher().pass()) return false;
+    } while (gangs().has_news());
+    return gangs().end_impatient();
+}
+
 void Core::decide() {
     Parts& parts = *parts_;
     // Each step is taken up again in the next turn if the log nears its end.
     parts.cut = !((!parts.book || parts.go_on_pulling()) && parts.bury_the_dying() &&
                   parts.go_on_draining() && parts.grow_pools() && parts.shrink_pools() &&
                   parts.run_timers() && parts.run_due() &&
-                  (!parts.forgetting || parts.forget_workers()) && parts.pass());
+                  (!parts.forgetting || parts.forget_workers()) && parts.serve_all());
     if (parts.cut) return parts.settle_fresh();
     parts.passes_again = !parts.dirty.empty();
     parts.impatient.clear();

@@ -50,6 +50,19 @@ enum class DecisionKind : uint8_t {
     kStart,        // a process of it, on the worker
     kKillProcess,  // of it, on the worker
     kForget,       // it, or its exited process: nothing is known of it any more
+    // Of applications, to their manager if there is one; entry = the name of the application, task
+    // or group, id = the application's number.
+    kApplication,  // from_class = its AppState before, to_class = now; the same: `reason` is a
+                   // warning
+    kTask,         // that has no claim: from_class = its TaskState before, to_class = now
+    kPlaceholder,  // of this group; to_class = PlaceholderNews; slot_number, value = its index
+};
+
+enum class PlaceholderNews : uint8_t {
+    kBound = 0,     // it holds the slot
+    kReplaced = 1,  // a task's lease has it
+    kReleased = 2,  // it is not needed any more, or its time is over
+    kLost = 3,      // its slot is gone
 };
 
 struct Decision {

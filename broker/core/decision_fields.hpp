@@ -21,7 +21,7 @@ enum class Form : uint8_t {
     kUntil,        // unless kNever
     kTruth,        // if true
     kBytes,
-    kEntry,  // the name of an entry, if any
+    kEntry,  // the name of an entry, an application, a task or a group, if any
     kOutcome,
     kReason,
     kReasonIfAny,  // unless kOk
@@ -36,6 +36,9 @@ enum class Form : uint8_t {
     kEndDetail,  // after a refusal the worker's code, of a duplicate the first claim (id), else the
                  // pause before another try
     kVoid,
+    kAppState,
+    kTaskState,
+    kPlaceholderNews,
 };
 
 // Of what a client is told.
@@ -165,7 +168,7 @@ void each_worker_field(DecisionKind kind, const auto& visit) {
 // Of entries of dispatched pools.
 void each_entry_field(DecisionKind kind, const auto& visit) {
     using D = Decision;
-    if (kind < DecisionKind::kLock) return;
+    if (kind < DecisionKind::kLock || kind > DecisionKind::kForget) return;
     visit("claim", &D::entry, Form::kEntry);
     visit("pool", &D::pool, Form::kName);
     visit("", &D::id, Form::kUntold);
@@ -215,11 +218,43 @@ void each_pool_field(DecisionKind kind, const auto& visit) {
     }
 }
 
+// Of applications.
+void each_gang_field(DecisionKind kind, const auto& visit) {
+    using D = Decision;
+    const auto whose = [&] {
+        visit("number", &D::id, Form::kNumber);
+        visit("session", &D::session, Form::kName);
+    };
+    const auto states = [&](Form form) {
+        visit("from", &D::from_class, form);
+        visit("to", &D::to_class, form);
+        visit("reason", &D::reason, Form::kReasonIfAny);
+    };
+    switch (kind) {
+        case DecisionKind::kApplication:
+            visit("application", &D::entry, Form::kEntry);
+            return whose(), states(Form::kAppState);
+        case DecisionKind::kTask:
+            visit("task", &D::entry, Form::kEntry);
+            return whose(), states(Form::kTaskState);
+        case DecisionKind::kPlaceholder:
+            visit("group", &D::entry, Form::kEntry);
+            visit("index", &D::value, Form::kNumber);
+            visit("pool", &D::pool, Form::kName);
+            visit("slot", &D::slot_number, Form::kSlot);
+            visit("what", &D::to_class, Form::kPlaceholderNews);
+            return whose();
+        default:
+            return;
+    }
+}
+
 void each_field(DecisionKind kind, const auto& visit) {
     each_client_field(kind, visit);
     each_worker_field(kind, visit);
     each_entry_field(kind, visit);
     each_pool_field(kind, visit);
+    each_gang_field(kind, visit);
 }
 
 // Whether decisions of this kind have a field of this form.

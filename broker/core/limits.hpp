@@ -26,6 +26,9 @@ struct Limits {
     uint32_t label_sets = 512;
     uint32_t types = 64;     // of workers, over all elastic pools
     uint32_t entries = 512;  // of queues, over all dispatched pools
+    uint32_t applications = 1024;
+    uint32_t groups = 2048;  // of applications
+    uint32_t tasks = 8192;   // of applications
 };
 
 // Bytes of a STATE segment with these limits.

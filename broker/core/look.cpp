@@ -99,6 +99,36 @@ Look::OfType Look::of_type(const Core& core, TypeId type) {
     return has;
 }
 
+uint32_t Look::applications_max(const Core& core) {
+    return core.parts_->state.apps.size();
+}
+uint32_t Look::tasks_max(const Core& core) {
+    return core.parts_->state.tasks.size();
+}
+const shm::AppRow& Look::application(const Core& core, uint32_t row) {
+    return core.parts_->state.apps[row];
+}
+const shm::GroupRow& Look::group(const Core& core, uint32_t row) {
+    return core.parts_->state.groups[row];
+}
+const shm::TaskRow& Look::task(const Core& core, uint32_t row) {
+    return core.parts_->state.tasks[row];
+}
+uint32_t Look::find_application(const Core& core, uint32_t uid, std::string_view name) {
+    return core.parts_->Gangs::find(uid, name);
+}
+uint32_t Look::find_task(const Core& core, uint32_t uid, const MemberOf& member) {
+    const uint32_t app = find_application(core, uid, member.application);
+    return app == kNoRow ? kNoRow : core.parts_->Gangs::find_task(app, member.task);
+}
+uint32_t Look::find_application(const Core& core, uint64_t number) {
+    for (uint32_t row = 0; row < core.parts_->state.apps.size(); ++row) {
+        const shm::AppRow& app = core.parts_->state.apps[row];
+        if (app.state != shm::AppState::kFree && app.number == number) return row;
+    }
+    return kNoRow;
+}
+
 bool Look::is_dispatched(const Core& core, PoolId pool) {
     return core.parts_->is_dispatched(pool);
 }
@@ -158,6 +188,15 @@ uint32_t Look::pool_of_claim(const Core& core, SessionId session, uint16_t tag) 
 }
 Ranking Look::ranking(const Core& core, const Route& route) {
     return core.parts_->ranking(route);
+}
+const Rows<shm::AppRow>& Look::applications(const Core& core) {
+    return core.parts_->state.apps;
+}
+const Rows<shm::GroupRow>& Look::groups(const Core& core) {
+    return core.parts_->state.groups;
+}
+const Rows<shm::TaskRow>& Look::tasks(const Core& core) {
+    return core.parts_->state.tasks;
 }
 uint32_t Look::supervisor_limit(const Core& core, PoolId pool) {
     return core.parts_->supervisor_limit(pool);

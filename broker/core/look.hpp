@@ -15,6 +15,7 @@
 #include "broker/core/match/offers.hpp"
 #include "broker/core/rules/ended_leases.hpp"
 #include "broker/core/rules/router.hpp"
+#include "broker/core/store/state.hpp"
 
 namespace dibs::core {
 
@@ -72,6 +73,22 @@ class Look {
     // Among the supervisors or the others that wait, from 1; 0: it does not.
     [[nodiscard]] static uint32_t entry_position(const Core& core, uint32_t row);
     [[nodiscard]] static EntryReason entry_reason(const Core& core, uint32_t row);
+    // --- applications; rows in use have another state than kFree
+    [[nodiscard]] static const Rows<shm::AppRow>& applications(const Core& core);
+    [[nodiscard]] static const Rows<shm::GroupRow>& groups(const Core& core);
+    [[nodiscard]] static const Rows<shm::TaskRow>& tasks(const Core& core);
+    [[nodiscard]] static uint32_t applications_max(const Core& core);
+    [[nodiscard]] static uint32_t tasks_max(const Core& core);
+    [[nodiscard]] static const shm::AppRow& application(const Core& core, uint32_t row);
+    [[nodiscard]] static const shm::GroupRow& group(const Core& core, uint32_t row);
+    [[nodiscard]] static const shm::TaskRow& task(const Core& core, uint32_t row);
+    // Rows, or kNoRow.
+    [[nodiscard]] static uint32_t find_application(const Core& core, uint64_t number);
+    [[nodiscard]] static uint32_t find_application(const Core& core,
+                                                   uint32_t uid,
+                                                   std::string_view name);
+    // Of that user's application.
+    [[nodiscard]] static uint32_t find_task(const Core& core, uint32_t uid, const MemberOf& member);
     [[nodiscard]] static uint32_t supervisor_limit(const Core& core, PoolId pool);  // 0: none
     // Of the claim with that tag, which waits or came in this turn; kNoRow: there is none.
     [[nodiscard]] static uint32_t pool_of_claim(const Core& core, SessionId session, uint16_t tag);

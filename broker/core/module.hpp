@@ -25,6 +25,7 @@ struct Dispatch;
 struct EarlyGrants;
 struct Explainer;
 struct FreeRows;
+struct Gangs;
 struct Leases;
 struct Ledger;
 struct Matcher;
@@ -102,6 +103,8 @@ struct Module {
     [[nodiscard]] const Vectors& vectors() const { return other<Vectors>(); }
     Dispatch& dispatch() { return other<Dispatch>(); }
     [[nodiscard]] const Dispatch& dispatch() const { return other<Dispatch>(); }
+    Gangs& gangs() { return other<Gangs>(); }
+    [[nodiscard]] const Gangs& gangs() const { return other<Gangs>(); }
     Explainer& explainer() { return other<Explainer>(); }
     [[nodiscard]] const Explainer& explainer() const { return other<Explainer>(); }
     Reports& reports() { return other<Reports>(); }

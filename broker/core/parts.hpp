@@ -11,6 +11,7 @@
 #include "broker/core/dispatch/dispatch.hpp"
 #include "broker/core/fast/early_grants.hpp"
 #include "broker/core/fast/parking.hpp"
+#include "broker/core/gang/gangs.hpp"
 #include "broker/core/ledger/ledger.hpp"
 #include "broker/core/ledger/preemption.hpp"
 #include "broker/core/match/crowds.hpp"
@@ -50,6 +51,7 @@ struct Core::Parts : Store,
                      Vectors,
                      Provisioning,
                      Dispatch,
+                     Gangs,
                      Explainer,
                      Reports {
     // Takes back an uncommitted turn. Nothing is derived yet.
@@ -57,6 +59,7 @@ struct Core::Parts : Store,
 
     using Claims::apply;
     using Dispatch::apply;
+    using Gangs::apply;
     using Leases::apply;
     using Parking::apply;
     using Provisioning::apply;

@@ -94,6 +94,7 @@ struct PoolConfig {
     // has come for so long, and none smaller than that.
     TimeNs gather_ns = 50'000'000;
     std::span<const Amount> create_min = {};
+    uint32_t gang_max = 64;  // placeholders of one application, at most kGangMax
 };
 
 // A type of workers of an elastic pool, made or changed. Names are of the pool and the type.

@@ -53,6 +53,7 @@ struct Turn : Module<Turn> {
     bool sweep_kept();
     bool run_timers();
     bool tell_news();
+    bool serve_all();
     Decision& decide_that(DecisionKind kind) {
         // A copy of a blank one: g++ 12 would clear it with "rep stos", at 30 cycles a time.
         static constexpr Decision kBlank{.kind = DecisionKind::kResult};

@@ -65,6 +65,7 @@ struct Arguments::Parser {
     std::map<std::string, std::string> without = {};  // options whose value may be left out
     std::vector<std::string> words = {};              // what is typed, with such values
     std::vector<std::string> loose;                   // words where only `-- COMMAND` may stand
+    std::string further = {};                         // why there is no further operand
 };
 
 Arguments::Arguments(const std::string& subcommand, const std::string& about)
@@ -149,6 +150,10 @@ void Arguments::seconds(const std::string& name,
 
 void Arguments::operand(const std::string& name, std::string* target, const std::string& about) {
     refuse_nameless(parser_->app.add_option(name, *target, about)->required(), name);
+}
+
+void Arguments::further(const std::string& why) {
+    parser_->further = ": " + why;
 }
 
 void Arguments::hide(const std::string& name) {
@@ -245,7 +250,7 @@ void Arguments::check_rest() const {
     for (const std::string& word : rest) {
         if (word.size() > 1 && word.front() == '-') throw CLI::ValidationError(unknown(word));
     }
-    throw CLI::ValidationError("\"" + rest.front() + "\" is a word too many");
+    throw CLI::ValidationError("\"" + rest.front() + "\" is a word too many" + parser_->further);
 }
 
 std::optional<int> Arguments::parse(int argc, char** argv) {

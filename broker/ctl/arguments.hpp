@@ -63,6 +63,9 @@ class Arguments {
     // Operands that need not be there.
     void words(const std::string& name, std::vector<std::string>* target, const std::string& about);
 
+    // What is said behind a word too many.
+    void further(const std::string& why);
+
     // An option that is known, so that its misuse can be explained, and is not for --help.
     void hide(const std::string& name);
 

@@ -25,14 +25,14 @@ constexpr double kBeyond = 9.99;  // ten, and what a product of such numbers may
 uint64_t one(dibs_session* session, uint32_t pool, bool asks) {
     dibs_claim_options want = {};
     want.size = sizeof want;
-    want.timeout_ns = DIBS_SECOND;
+    want.timeout_ns = 10 * DIBS_SECOND;
     if (asks) want.interval_ns = 3600 * DIBS_SECOND;  // such a lease is never parked
     dibs_completion end = {};
     const int64_t before = monotonic_ns();
     int code = dibs_claim(session, pool, &want, &end);
     const auto took = static_cast<uint64_t>(monotonic_ns() - before);
     if (code == DIBS_OK && end.outcome == DIBS_EXPIRED) {
-        throw Failure(kExitDeadline, "no slot was free for 1s: bench needs an idle slot");
+        throw Failure(kExitDeadline, "no slot was free for 10s: bench needs an idle slot");
     }
     if (code == DIBS_OK && end.outcome != DIBS_GRANTED) code = end.code;
     if (code == DIBS_OK) code = dibs_release(session, &end.lease, DIBS_NOWAIT);

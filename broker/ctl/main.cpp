@@ -34,6 +34,7 @@ constexpr Subcommand kVersion = {"version", "print the version", dibs::ctl::run_
 
 constexpr Subcommand kSubcommands[] = {
     {"account", "show and change who pays, and how much", dibs::ctl::run_account},
+    {"app", "add, show and end applications, and their gangs", dibs::ctl::run_app},
     {"bench", "time claims on a pool of the running broker", dibs::ctl::run_bench},
     {"call", "hand a body to a worker, print its answer", dibs::ctl::run_call},
     {"cancel", "end a waiting claim", dibs::ctl::run_cancel},
@@ -78,7 +79,8 @@ constexpr Subcommand kSubcommands[] = {
 // A mistyped word gets no suggestion of a command that would end, replace or hold up other users'
 // leases.
 bool changes_things(std::string_view name) {
-    static constexpr std::array kChanging = {std::string_view("cancel"),
+    static constexpr std::array kChanging = {std::string_view("app"),
+                                             std::string_view("cancel"),
                                              std::string_view("drain"),
                                              std::string_view("hold"),
                                              std::string_view("unhold"),

@@ -22,6 +22,7 @@ inline constexpr int kExitNoCommand = 127;
 
 // `argv[0]` is the subcommand's own name.
 int run_account(int argc, char** argv);
+int run_app(int argc, char** argv);
 int run_bench(int argc, char** argv);
 int run_cancel(int argc, char** argv);
 int run_call(int argc, char** argv);

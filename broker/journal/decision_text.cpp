@@ -15,23 +15,74 @@ using Numbers = std::span<const uint32_t>;
 
 // In the order of DecisionKind.
 constexpr std::string_view kKinds[] = {
-    "result",  "announced",   "assign",      "revoke",    "answer",    "grant",  "end",
-    "adopted", "lease_grace", "kill_holder", "lease_end", "slot_gone", "demand", "drained",
-    "promote", "demote",      "preempt",     "refund",    "pulled",    "create", "stop",
-    "lock",    "unlock",      "start",       "kill",      "forget"};
+    "result", "announced", "assign",      "revoke",      "answer",     "grant",
+    "end",    "adopted",   "lease_grace", "kill_holder", "lease_end",  "slot_gone",
+    "demand", "drained",   "promote",     "demote",      "preempt",    "refund",
+    "pulled", "create",    "stop",        "lock",        "unlock",     "start",
+    "kill",   "forget",    "application", "task",        "placeholder"};
 // From the lowest on.
-constexpr std::string_view kReasons[] = {
-    "elsewhere",     "offer_expired",  "vector",       "unavailable", "adopted",      "ended",
-    "unkillable",    "state_lost",     "revoked",      "not_allowed", "malformed",    "done",
-    "expired_lease", "worker_lost",    "holder_gone",  "tables_full", "name_in_use",  "no_room",
-    "refused",       "state",          "not_holder",   "stale",       "not_found",    "payload",
-    "limit",         "duplicate",      "draining",     "cold",        "busy",         "arena_full",
-    "backlog_full",  "too_many_units", "unknown_pool", "ok",          "already_ended"};
+constexpr std::string_view kReasons[] = {"manager_gone",
+                                         "reservation_failed",
+                                         "reservation_time_out",
+                                         "app_ended",
+                                         "elsewhere",
+                                         "offer_expired",
+                                         "vector",
+                                         "unavailable",
+                                         "adopted",
+                                         "ended",
+                                         "unkillable",
+                                         "state_lost",
+                                         "revoked",
+                                         "not_allowed",
+                                         "malformed",
+                                         "done",
+                                         "expired_lease",
+                                         "worker_lost",
+                                         "holder_gone",
+                                         "tables_full",
+                                         "name_in_use",
+                                         "no_room",
+                                         "refused",
+                                         "state",
+                                         "not_holder",
+                                         "stale",
+                                         "not_found",
+                                         "payload",
+                                         "limit",
+                                         "duplicate",
+                                         "draining",
+                                         "cold",
+                                         "busy",
+                                         "arena_full",
+                                         "backlog_full",
+                                         "too_many_units",
+                                         "unknown_pool",
+                                         "ok",
+                                         "already_ended"};
 constexpr std::string_view kOutcomes[] = {
     "none", "granted", "expired", "cancelled", "rejected", "broker_lost"};
 constexpr std::string_view kSlotStates[] = {
     "free", "idle", "reserved", "leased", "recovering", "unknown", "shared", "ordered"};
-constexpr int kFirstReason = static_cast<int>(shm::Reason::kElsewhere);
+constexpr std::string_view kAppStates[] = {"none",
+                                           "new",
+                                           "submitted",
+                                           "accepted",
+                                           "reserving",
+                                           "resuming",
+                                           "running",
+                                           "completed",
+                                           "failing",
+                                           "failed",
+                                           "killing",
+                                           "killed",
+                                           "rejected",
+                                           "recovering",
+                                           "going"};
+constexpr std::string_view kTaskStates[] = {
+    "none", "new", "scheduling", "allocated", "bound", "completed", "killed", "rejected", "failed"};
+constexpr std::string_view kPlaceholderNews[] = {"bound", "replaced", "released", "lost"};
+constexpr int kFirstReason = static_cast<int>(shm::Reason::kManagerGone);
 
 std::string_view word(std::span<const std::string_view> words, int64_t at) {
     return at >= 0 && at < static_cast<int64_t>(words.size()) ? words[static_cast<size_t>(at)]
@@ -147,6 +198,12 @@ void Text::write(std::string_view name, uint64_t value, Form form) {
             return write_end_detail();
         case Form::kVoid:
             return decision_.is_void ? json_.text(name, "refund_void") : void();
+        case Form::kAppState:
+            return json_.text(name, word(kAppStates, static_cast<int64_t>(value)));
+        case Form::kTaskState:
+            return json_.text(name, word(kTaskStates, static_cast<int64_t>(value)));
+        case Form::kPlaceholderNews:
+            return json_.text(name, word(kPlaceholderNews, static_cast<int64_t>(value)));
     }
 }
 
@@ -174,6 +231,9 @@ void Text::write_operation() {
     json_.text(operation.subject, operation.name);
     if (operation.word == "keepalive" && decision_.reason == shm::Reason::kOk) {
         json_.number("interval_ns", decision_.value);
+    }
+    if (operation.subject == "application" && decision_.value != 0) {
+        json_.number("value", decision_.value);
     }
 }
 
@@ -269,6 +329,14 @@ std::string_view outcome_word(shm::Outcome outcome) {
 
 std::string_view slot_state_word(shm::SlotState state) {
     return word(kSlotStates, static_cast<int64_t>(state));
+}
+
+std::string_view app_state_word(shm::AppState state) {
+    return word(kAppStates, static_cast<int64_t>(state));
+}
+
+std::string_view task_state_word(shm::TaskState state) {
+    return word(kTaskStates, static_cast<int64_t>(state));
 }
 
 std::string_view pool_state_word(const shm::PoolRow& pool) {

@@ -23,8 +23,8 @@ namespace dibs::ctl {
 // What a result is the result of.
 struct Operation {
     std::string word;     // "release", "confirm", …
-    std::string subject;  // "claim" or "slot"
-    std::string name;     // of the claim or slot
+    std::string subject;  // "claim", "slot", "application", …
+    std::string name;     // of that
 };
 
 // What the author calls the rows and numbers that decisions carry. What has no name is printed as
@@ -62,6 +62,8 @@ void write_resources(JsonText& json,
 std::string_view reason_word(shm::Reason reason);
 std::string_view outcome_word(shm::Outcome outcome);
 std::string_view slot_state_word(shm::SlotState state);
+std::string_view app_state_word(shm::AppState state);
+std::string_view task_state_word(shm::TaskState state);
 std::string_view pool_state_word(const shm::PoolRow& pool);
 
 }  // namespace dibs::ctl

@@ -122,6 +122,16 @@ void apply(Core& core, const Command& command) {
     core.apply(command);
 }
 
+void apply(Core& core, const core::AddApplication& added) {
+    if (!added.session.is_none()) require_open(core, added.session);
+    (void)core.apply(added);
+}
+
+void apply(Core& core, const core::ApplicationEvent& event) {
+    if (!event.session.is_none()) require_open(core, event.session);
+    (void)core.apply(event);
+}
+
 void apply(Core& core, const core::PoolConfig& pool) {
     if (!shm::is_pool_name(pool.name.data(), pool.name.size())) {
         throw JournalError(json_string(std::string(pool.name)) + ": " + shm::kPoolNameRule);

@@ -38,6 +38,30 @@ void count_labels(core::Limits& needed, const journal::Line& line) {
     if (claim_of(line) != nullptr) add(needed.arena_blocks, 1);  // its cost, if it preempts
 }
 
+using Groups = flatbuffers::Vector<flatbuffers::Offset<journal::TaskGroup>>;
+
+// Parts that their placeholders may be.
+uint64_t slots_of(const Groups* groups) {
+    uint64_t slots = 0;
+    if (groups == nullptr) return slots;
+    for (const journal::TaskGroup* group : *groups)
+        slots += group->resource() == nullptr ? 0 : std::min(group->members(), shm::kGangMax);
+    return slots;
+}
+
+// A group asks with a claim of its own; a task may come with its claim.
+void count_gangs(core::Limits& needed, const journal::Line& line) {
+    if (line.application() != nullptr) {
+        const auto* groups = line.application()->groups();
+        add(needed.applications, 1);
+        add(needed.groups, groups == nullptr ? 0 : groups->size());
+        add(needed.claims, groups == nullptr ? 0 : groups->size());
+        add(needed.slots, slots_of(groups));
+    }
+    const bool has_member = claim_of(line) != nullptr && claim_of(line)->member() != nullptr;
+    if (has_member || line.application_event() != nullptr) add(needed.tasks, 1);
+}
+
 void count(core::Limits& needed, const journal::Line& line, size_t size) {
     if (line.pool() != nullptr) {
         add(needed.pools, 1);
@@ -58,6 +82,7 @@ void count(core::Limits& needed, const journal::Line& line, size_t size) {
         if (claim->min() != nullptr) add(needed.slots, 1);  // its part
         add(needed.arena_blocks, claim->payload_size().value_or(0) / kArenaBlockBytes);
     }
+    count_gangs(needed, line);
     add(needed.arena_blocks, size / kArenaBlockBytes + 1);
     if (line.pool() != nullptr && line.pool()->slot_attributes() != nullptr) {
         add(needed.arena_blocks, line.pool()->slot_attributes()->size());
@@ -78,6 +103,9 @@ core::Limits merged(core::Limits needed, const core::Limits& given) {
     replace(needed.leases, given.leases);
     replace(needed.arena_blocks, given.arena_blocks);
     replace(needed.entries, given.entries);
+    replace(needed.applications, given.applications);
+    replace(needed.groups, given.groups);
+    replace(needed.tasks, given.tasks);
     return needed;
 }
 
@@ -101,8 +129,11 @@ core::Limits limits_of(JournalReader& journal, uint64_t memory_max) {
                         .accounts = 1,
                         .label_sets = 1,
                         .types = 1,
-                        .entries = 1};
-    core::Limits given{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+                        .entries = 1,
+                        .applications = 1,
+                        .groups = 1,
+                        .tasks = 1};
+    core::Limits given{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     uint32_t too_many = 0;  // the first line that is one too many
     uint64_t size = 0;
     try {
@@ -117,6 +148,9 @@ core::Limits limits_of(JournalReader& journal, uint64_t memory_max) {
                 given.leases = line->limits()->leases();
                 given.arena_blocks = line->limits()->arena_blocks();
                 given.entries = line->limits()->entries();
+                given.applications = line->limits()->applications();
+                given.groups = line->limits()->groups();
+                given.tasks = line->limits()->tasks();
             }
             size = core::state_size(merged(needed, given));
             if (size <= memory_max) continue;

@@ -33,13 +33,15 @@ void NameMap::add_session(const std::string& name, core::SessionId row, uint16_t
     set_at(names_.sessions, row, name);
 }
 
-NameMap::Claim& NameMap::add_claim(const std::string& name, const std::string& session) {
+NameMap::Claim& NameMap::add_claim(const std::string& name,
+                                   const std::string& session,
+                                   core::ClaimNumber number) {
     refuse_empty(name);
     Session& owner = live_session(session);
-    const uint64_t number = claims_.size() + 1;
     if (!claim_by_name_.emplace(name, claims_.size()).second) {
         throw JournalError("there is a claim " + json_string(name) + " already");
     }
+    claim_by_number_[number] = claims_.size();
     const uint16_t tag = lowest_free_tag(owner);
     if (tag < owner.tags.size()) owner.tags[tag] = true;
     claims_.push_back({.name = name,
@@ -157,9 +159,14 @@ void NameMap::free_tag(Claim& claim) {
     sessions_[claim.session].tags[claim.tag] = false;
 }
 
+NameMap::Claim* NameMap::claim_of(const core::Decision& decision) {
+    const auto found = claim_by_number_.find(decision.claim);
+    return found == claim_by_number_.end() ? nullptr : &claims_[found->second];
+}
+
 void NameMap::learn(const core::Decision& decision) {
     using core::DecisionKind;
-    const bool of_claim = decision.claim > 0 && decision.claim <= claims_.size();
+    Claim* claim = claim_of(decision);
     switch (decision.kind) {
         case DecisionKind::kResult:
             learn_result(decision);
@@ -180,24 +187,24 @@ void NameMap::learn(const core::Decision& decision) {
         case DecisionKind::kAssign:
             if (const auto slot = slot_by_id_.find(decision.id); slot != slot_by_id_.end()) {
                 slots_[slot->second].round = decision.round;
-            } else if (of_claim) {
+            } else if (claim != nullptr) {
                 add_part(decision);
             }
             break;
         case DecisionKind::kGrant:
-            if (!of_claim || decision.part != 0) break;
-            claims_[decision.claim - 1].lease = decision.id;
-            claims_[decision.claim - 1].fence = decision.fence;
+            if (claim == nullptr || decision.part != 0) break;
+            claim->lease = decision.id;
+            claim->fence = decision.fence;
             break;
         case DecisionKind::kAdopted:
-            if (of_claim && decision.part == 0) move_claim(decision);
+            if (claim != nullptr && decision.part == 0) move_claim(decision);
             break;
         case DecisionKind::kEnd:
         case DecisionKind::kLeaseEnd:
             // What was adopted is another session's by now; what waits again keeps its tag.
-            if (of_claim && decision.reason != shm::Reason::kAdopted &&
+            if (claim != nullptr && decision.reason != shm::Reason::kAdopted &&
                 (decision.kind == DecisionKind::kEnd || decision.value == 0)) {
-                free_tag(claims_[decision.claim - 1]);
+                free_tag(*claim);
             }
             break;
         default:
@@ -219,7 +226,7 @@ void NameMap::add_order(const core::Decision& created) {
 void NameMap::add_part(const core::Decision& assigned) {
     const auto whole = names_.slots.find({assigned.pool, assigned.slot_number});
     if (whole == names_.slots.end()) return;
-    const std::string name = whole->second + "/" + claims_[assigned.claim - 1].name;
+    const std::string name = whole->second + "/" + claim_of(assigned)->name;
     Slot& part = add_slot(name, slots_[whole->second].session);
     part.id = assigned.id;
     part.round = assigned.round;
@@ -227,7 +234,7 @@ void NameMap::add_part(const core::Decision& assigned) {
 }
 
 void NameMap::move_claim(const core::Decision& adopted) {
-    Claim& claim = claims_[adopted.claim - 1];
+    Claim& claim = *claim_of(adopted);
     free_tag(claim);
     claim.session = session_by_name_.at(names_.session(adopted.session));
     claim.tag = adopted.tag;
@@ -239,6 +246,7 @@ void NameMap::move_claim(const core::Decision& adopted) {
 void NameMap::learn_result(const core::Decision& decision) {
     if (decision.reason != shm::Reason::kOk) return;
     const Operation& operation = names_.operations.at(decision.user_data);
+    if (operation.subject != "claim") return;
     if (operation.word != "release" && operation.word != "fail" && operation.word != "cancel") {
         return;
     }

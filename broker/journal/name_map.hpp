@@ -47,7 +47,8 @@ class NameMap {
 
     // The name must be new: JournalError otherwise. A session's name is free again when it died.
     void add_session(const std::string& name, core::SessionId row, uint16_t tags_max);
-    Claim& add_claim(const std::string& name, const std::string& session);
+    // `number`: that it will have.
+    Claim& add_claim(const std::string& name, const std::string& session, core::ClaimNumber number);
     // The same name again is the same slot announced again.
     Slot& add_slot(const std::string& name, const std::string& session);
 
@@ -93,11 +94,13 @@ class NameMap {
     void add_part(const core::Decision& assigned);
     void move_claim(const core::Decision& adopted);
     void free_tag(Claim& claim);
+    Claim* claim_of(const core::Decision& decision);  // null: it is of none
     void learn_result(const core::Decision& decision);
 
     NameTables names_;
     std::deque<Session> sessions_;
-    std::deque<Claim> claims_;  // by number - 1
+    std::deque<Claim> claims_;
+    std::unordered_map<uint64_t, size_t> claim_by_number_;
     std::unordered_map<std::string, size_t> session_by_name_;
     std::unordered_map<std::string, size_t> claim_by_name_;
     std::unordered_map<std::string, Slot> slots_;

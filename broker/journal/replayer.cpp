@@ -45,6 +45,14 @@ shm::Reason reason_of(const flatbuffers::Optional<Code>& code) {
     return code ? static_cast<shm::Reason>(*code) : shm::Reason::kOk;
 }
 
+core::MemberOf member_of(const journal::MemberOf* member) {
+    if (member == nullptr) return {};
+    return {.application = view(member->application()),
+            .task = view(member->task()),
+            .group = view(member->group()),
+            .priority = member->priority()};
+}
+
 core::ClaimTerms terms_of(const journal::Claim& claim,
                           std::span<const std::string_view> labels,
                           std::span<const std::string_view> provisionable) {
@@ -116,6 +124,8 @@ void Replayer::apply(const journal::Line& line) {
     if (line.delete_pool() != nullptr) apply(*line.delete_pool());
     if (line.revoke() != nullptr) apply(*line.revoke(), true);
     if (line.renew() != nullptr) apply(*line.renew(), false);
+    if (line.application() != nullptr) apply(*line.application());
+    if (line.application_event() != nullptr) apply(*line.application_event());
     if (line.account() != nullptr) give(*core_, *line.account());
     if (line.delete_account() != nullptr) give(*core_, *line.delete_account());
     if (line.reset_balance() != nullptr) give(*core_, *line.reset_balance());
@@ -298,7 +308,9 @@ void Replayer::claim_from(const journal::Claim& claim, const Routed& routed) {
         throw JournalError("the deadline is given twice: as \"timeout_ns\" and \"deadline_ns\"");
     }
     const std::vector<uint8_t> zeroes(claim.payload_size().value_or(0));
-    const NameMap::Claim& named = map_.add_claim(claim.claim()->str(), claim.session()->str());
+    const NameMap::Claim& named = map_.add_claim(
+        claim.claim()->str(), claim.session()->str(), core_->counters().arrival_next);
+    const core::MemberOf member = member_of(claim.member());
     const std::vector<std::string_view> labels = views(claim.labels());
     const std::vector<std::string_view> provisionable = views(claim.provisionable());
     const core::ClaimTerms terms = terms_of(claim, labels, provisionable);
@@ -334,6 +346,7 @@ void Replayer::claim_from(const journal::Claim& claim, const Routed& routed) {
         .offer = claim.offer() ? *claim.offer() + 1 : 0,
         .route = routed.route,
         .also = also,
+        .member = claim.member() == nullptr ? nullptr : &member,
     });
 }
 

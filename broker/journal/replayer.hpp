@@ -100,6 +100,12 @@ class Replayer {
     void apply(const journal::Drained& named, bool on);
     void apply(const journal::DeletedPool& pool);
     void apply(const journal::Steered& named, bool ends);
+    void apply(const journal::Application& added);
+    void apply(const journal::ApplicationEvent& event);
+    void tell_administrator(std::string_view word,
+                            std::string_view application,
+                            shm::Reason reason,
+                            uint64_t value);
     void apply(const journal::Report& report);
     void apply(const journal::Pull& pull);
     void apply(const journal::Unassign& unassign);

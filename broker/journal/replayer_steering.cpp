@@ -1,10 +1,14 @@
-// broker/journal/replayer_steering.cpp -- replays an administrator's drains and steering.
+// broker/journal/replayer_steering.cpp -- replays an administrator's drains and steering, and what
+// is said of applications.
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
 #include "broker/journal/decision_text.hpp"
 #include "broker/journal/journal_error.hpp"
+#include "broker/journal/journal_instant.hpp"
+#include "broker/journal/journal_texts.hpp"
 #include "broker/journal/json_text.hpp"
+#include "broker/journal/offers_text.hpp"
 #include "broker/journal/replayer.hpp"
 
 namespace dibs::ctl {
@@ -74,6 +78,79 @@ void Replayer::apply(const journal::Steered& named, bool ends) {
         throw JournalError("claim " + json_string(claim.name) + ": " +
                            std::string(reason_word(reason)));
     }
+}
+
+// Who has no session is told by the scheduler's answer alone.
+void Replayer::tell_administrator(std::string_view word,
+                                  std::string_view application,
+                                  shm::Reason reason,
+                                  uint64_t value) {
+    JsonText result;
+    result.open_object();
+    result.open_object("result");
+    result.text("of", word);
+    result.text("application", application);
+    if (value != 0) result.number("value", value);
+    result.text("reason", reason_word(reason));
+    result.close_object();
+    result.close_object();
+    decisions_.push_back(result.line());
+}
+
+void Replayer::apply(const journal::Application& added) {
+    std::vector<core::GroupSpec> groups;
+    std::vector<std::vector<core::Amount>> resources;
+    if (added.groups() != nullptr) {
+        for (const journal::TaskGroup* group : *added.groups())
+            resources.push_back(amounts_of(group->resource()));
+        for (const journal::TaskGroup* group : *added.groups())
+            groups.push_back({view(group->name()), group->members(), resources[groups.size()]});
+    }
+    const bool by_session = added.session() != nullptr;
+    const std::string name(view(added.application()));
+    core::AddApplication command{
+        .uid = added.uid(),
+        .application = name,
+        .pool = pool_row(added.pool()),
+        .priority = added.priority(),
+        .groups = groups,
+        .placeholder_timeout_ns = added.placeholder_timeout_ns(),
+        .style = static_cast<shm::GangStyle>(added.style()),
+        .parameters = view(added.parameters()),
+        .tags = view(added.tags()),
+        .created_ns = instant_or_now(added.created_ns()),
+        .manager_timeout_ns = added.manager_timeout_ns(),
+        .recover = added.recover(),
+    };
+    if (by_session) {
+        command.session = map_.live_session(added.session()->str()).row;
+        command.user_data = map_.add_operation({"application", "application", name});
+    }
+    uint64_t number = 0;
+    const shm::Reason reason = core_->apply(command, &number);
+    if (!by_session) tell_administrator("application", name, reason, number);
+}
+
+void Replayer::apply(const journal::ApplicationEvent& event) {
+    const bool by_session = event.session() != nullptr;
+    const std::string name(view(event.application()));
+    const std::string word = journal::EnumNameApplicationWord(event.kind());
+    core::ApplicationEvent command{
+        .kind = static_cast<core::ApplicationEvent::Kind>(event.kind()),
+        .uid = event.uid(),
+        .application = name,
+        .task = view(event.task()),
+        .group = view(event.group()),
+        .priority = event.priority(),
+        .assigned = event.assigned(),
+    };
+    if (by_session) {
+        command.session = map_.live_session(event.session()->str()).row;
+        command.user_data = map_.add_operation({word, "application", name});
+    }
+    uint64_t value = 0;
+    const shm::Reason reason = core_->apply(command, &value);
+    if (!by_session) tell_administrator(word, name, reason, value);
 }
 
 }  // namespace dibs::ctl

@@ -100,6 +100,13 @@ void Scenario::expect(const journal::Line& line) {
         expect_row("expect_type", type_text(core, type->pool()->str(), type->type()->str()));
     } else if (const auto* offers = line.expect_offers(); offers != nullptr) {
         expect_row("expect_offers", offers_text(core, *offers));
+    } else if (const auto* app = line.expect_application(); app != nullptr) {
+        expect_row("expect_application",
+                   application_text(core, map, app->uid(), app->application()->str()));
+    } else if (const auto* task = line.expect_task(); task != nullptr) {
+        expect_row(
+            "expect_task",
+            task_text(core, map, task->uid(), task->application()->str(), task->task()->str()));
     } else if (const auto* ranking = line.expect_ranking(); ranking != nullptr) {
         expect_row("expect_ranking", replayer_.ranking_text(*ranking));
     }
@@ -114,7 +121,8 @@ bool is_expectation(const journal::Line& line) {
            line.expect_claim() != nullptr || line.expect_lease() != nullptr ||
            line.expect_session() != nullptr || line.expect_account() != nullptr ||
            line.expect_worker() != nullptr || line.expect_offers() != nullptr ||
-           line.expect_type() != nullptr || line.expect_ranking() != nullptr;
+           line.expect_type() != nullptr || line.expect_ranking() != nullptr ||
+           line.expect_application() != nullptr || line.expect_task() != nullptr;
 }
 
 uint64_t check_scenario(JournalReader& journal, uint64_t memory_max) {

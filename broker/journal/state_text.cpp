@@ -7,6 +7,7 @@
 #include <charconv>
 #include <utility>
 
+#include "broker/core/store/row_states.hpp"
 #include "broker/journal/journal_error.hpp"
 #include "broker/journal/json_text.hpp"
 #include "broker/journal/state_rows.hpp"
@@ -134,6 +135,7 @@ bool by_account(const Core& core, uint32_t pool) {
 std::string_view claim_state_word(const shm::ClaimRow& claim) {
     if (claim.state == shm::ClaimState::kReserved) return "confirming";
     if (claim.state == shm::ClaimState::kRunning) return "running";
+    if (claim.state == shm::ClaimState::kHeld) return "held";
     if ((claim.flags & shm::ClaimFlag::kLocked) != 0) return "locked";
     return claim.state == shm::ClaimState::kPromised ? "promised" : "waiting";
 }
@@ -198,8 +200,8 @@ std::string slot_line(const Core& core, const NameTables& names, uint32_t row) {
     json.truth("draining", flag(shm::SlotFlag::kDraining));
     if (slot.behaviour == shm::Behaviour::kDrain) json.truth("drained", true);
     json.truth("confirmed", flag(shm::SlotFlag::kConfirmed));
-    if (slot.state == shm::SlotState::kReserved && slot.holder == shm::kNoRow)
-        json.number("kept_until_ns", slot.reserved_until_ns);
+    if (core::is_kept(slot)) json.number("kept_until_ns", slot.reserved_until_ns);
+    write_placeholder(json, core, slot);
     write_attributes(json, core, slot);
     const auto resources = core.resources(slot.pool, row);
     const bool is_part = slot.part_of != shm::kNoRow;
@@ -220,7 +222,7 @@ std::string claim_line(const Core& core, const NameTables& names, uint32_t row) 
     json.open_object();
     json.open_object("claim");
     json.text("claim", names.claim(claim.arrival));
-    json.text("session", names.session(claim.session));
+    if (claim.session != shm::kNoRow) json.text("session", names.session(claim.session));
     json.text("pool", names.pool(claim.pool));
     json.text("state", position == 0 ? "held" : claim_state_word(claim));
     json.number("number", claim.arrival);
@@ -240,6 +242,7 @@ std::string claim_line(const Core& core, const NameTables& names, uint32_t row) 
         json.number("holds_back", why.holds_back);
     }
     if (by_account(core, claim.pool)) write_account_terms(json, core, row);
+    write_member(json, core, claim);
     json.close_object();
     json.close_object();
     return json.line();
@@ -360,6 +363,7 @@ std::vector<std::string> state_text(const Core& core, const NameMap& map) {
         lines.push_back(slot_line(core, names, row));
     for (uint32_t row : claim_rows(core))
         lines.push_back(claim_line(core, names, row));
+    add_applications(core, names, &lines);
     add_entries(core, names, &lines);
     for (uint32_t row : lease_rows(core))
         lines.push_back(lease_line(core, names, row));

@@ -49,6 +49,23 @@ std::string_view entry_reason_word(core::EntryReason reason);
 std::string type_text(const core::Core& core, const std::string& pool, const std::string& type);
 // Of an elastic pool's row; of another's nothing.
 void write_elastic(JsonText& json, const core::Core& core, uint32_t pool);
+// Of an application and of a task; all applications by number, then all tasks, by that of their
+// application and theirs.
+std::string application_text(const core::Core& core,
+                             const NameMap& map,
+                             uint32_t uid,
+                             const std::string& application);
+std::string task_text(const core::Core& core,
+                      const NameMap& map,
+                      uint32_t uid,
+                      const std::string& application,
+                      const std::string& task);
+void add_applications(const core::Core& core,
+                      const NameTables& names,
+                      std::vector<std::string>* lines);
+// What a placeholder, and a claim of an application, say of it.
+void write_placeholder(JsonText& json, const core::Core& core, const shm::SlotRow& slot);
+void write_member(JsonText& json, const core::Core& core, const shm::ClaimRow& claim);
 std::string session_text(const core::Core& core, const NameMap& map, const std::string& session);
 
 }  // namespace dibs::ctl

@@ -126,6 +126,17 @@ class Dump {
         each_field_of_entry(row, *told, FromRow());
     }
 
+    void tell(const shm::AppRow& row, AppT* told) const {
+        each_field_of_app(row, *told, FromRow());
+        told->tags = chain(row.tags, row.tags_size);
+    }
+    static void tell(const shm::GroupRow& row, GroupT* told) {
+        each_field_of_group(row, *told, FromRow());
+    }
+    static void tell(const shm::TaskRow& row, TaskT* told) {
+        each_field_of_task(row, *told, FromRow());
+    }
+
     template <class Told, class Row, class InUse>
     auto rows(const Rows<Row>& rows, const InUse& in_use) {
         std::vector<Offset<typename Told::TableType>> places;
@@ -183,7 +194,7 @@ uint64_t Dump::size_at_most() const {
     const uint64_t rows =
         uint64_t{state_.pools.size()} + state_.sessions.size() + state_.accounts.size() +
         state_.types.size() + state_.elastics.size() + state_.label_sets.size() +
-        state_.entries.size() +
+        state_.entries.size() + state_.apps.size() + state_.groups.size() + state_.tasks.size() +
         (state_.slots.size() - std::min(state_.slots.size(), counters.slots_free)) +
         (state_.claims.size() - std::min(state_.claims.size(), counters.claims_free)) +
         (state_.leases.size() - std::min(state_.leases.size(), counters.leases_free));
@@ -216,6 +227,9 @@ std::vector<uint8_t> Dump::write() {
             return row < counters.pools && elastic.workers_max != 0;
         });
     const auto entries = rows<EntryT>(state_.entries, live);
+    const auto apps = rows<AppT>(state_.apps, live);
+    const auto groups = rows<GroupT>(state_.groups, live);
+    const auto tasks = rows<TaskT>(state_.tasks, live);
     const auto free_sessions =
         free_rows(state_.sessions, counters.sessions_free_head, counters.sessions_free);
     const auto free_slots = free_rows(state_.slots, counters.slots_free_head, counters.slots_free);
@@ -223,6 +237,10 @@ std::vector<uint8_t> Dump::write() {
         free_rows(state_.claims, counters.claims_free_head, counters.claims_free);
     const auto free_leases =
         free_rows(state_.leases, counters.leases_free_head, counters.leases_free);
+    const auto free_apps = free_rows(state_.apps, counters.apps_free_head, counters.apps_free);
+    const auto free_groups =
+        free_rows(state_.groups, counters.groups_free_head, counters.groups_free);
+    const auto free_tasks = free_rows(state_.tasks, counters.tasks_free_head, counters.tasks_free);
     const auto accounts_used = free_accounts();
 
     SnapshotBuilder told(builder_);
@@ -260,6 +278,15 @@ std::vector<uint8_t> Dump::write() {
     told.add_elastics(elastics);
     told.add_entries_max(state_.entries.size());
     told.add_entries(entries);
+    told.add_apps_max(state_.apps.size());
+    told.add_groups_max(state_.groups.size());
+    told.add_tasks_max(state_.tasks.size());
+    told.add_apps(apps);
+    told.add_groups(groups);
+    told.add_tasks(tasks);
+    told.add_free_apps(free_apps);
+    told.add_free_groups(free_groups);
+    told.add_free_tasks(free_tasks);
     FinishSnapshotBuffer(builder_, told.Finish());
     const uint8_t* bytes = builder_.GetBufferPointer();
     return {bytes, bytes + builder_.GetSize()};

@@ -73,6 +73,7 @@ void each_field_of_pool(Row& row, Told& told, const Visit& visit) {
     visit(row.shared, told.shared);
     visit(row.parts, told.parts);
     visit.list(row.capacity, told.capacity);
+    visit(row.gang_max, told.gang_max);
 }
 
 template <class Row, class Told, class Visit>
@@ -131,7 +132,8 @@ void each_field_of_slot(Row& row, Told& told, const Visit& visit) {
     visit(row.stop_told, told.stop_told);
     visit(row.boot_until_ns, told.boot_until_ns);
     visit(row.broken, told.broken);
-    visit(row.entry, told.entry);
+    visit(row.entry, told.entry);  // or its group
+    visit(row.index, told.index);
     visit(row.probe_ns, told.probe_ns);
     visit.text(row.name_size, row.name, told.name);
 }
@@ -169,6 +171,8 @@ void each_field_of_claim(Row& row, Told& told, const Visit& visit) {
     visit(row.preempt_mode, told.preempt_mode);
     visit(row.several_first, told.several_first);
     visit(row.several_next, told.several_next);
+    visit(row.task, told.task);
+    visit(row.group, told.group);
 }
 
 template <class Row, class Told, class Visit>
@@ -200,6 +204,7 @@ void each_field_of_lease(Row& row, Told& told, const Visit& visit) {
     visit(row.wanted_ns, told.wanted_ns);
     visit(row.touched, told.touched);
     visit(row.several, told.several);
+    visit(row.of_task, told.of_task);
 }
 
 template <class Row, class Told, class Visit>
@@ -298,6 +303,61 @@ void each_field_of_entry(Row& row, Told& told, const Visit& visit) {
     visit(row.event_ns, told.event_ns);
     visit(row.changed_ns, told.changed_ns);
     visit(row.asked, told.asked);
+    visit.text(row.name_size, row.name, told.name);
+}
+
+template <class Row, class Told, class Visit>
+void each_field_of_app(Row& row, Told& told, const Visit& visit) {
+    visit(row.head.generation, told.generation);
+    visit(row.state, told.state);
+    visit(row.style, told.style);
+    visit(row.flags, told.flags);
+    visit(row.pool, told.pool);
+    visit(row.reason, told.reason);
+    visit(row.number, told.number);
+    visit(row.uid, told.uid);
+    visit(row.manager, told.manager);
+    visit(row.placeholder_until_ns, told.placeholder_until_ns);
+    visit(row.manager_until_ns, told.manager_until_ns);
+    visit(row.placeholder_timeout_ns, told.placeholder_timeout_ns);
+    visit(row.manager_timeout_ns, told.manager_timeout_ns);
+    visit(row.created_ns, told.created_ns);
+    visit(row.ended_ns, told.ended_ns);
+    visit(row.priority, told.priority);
+    visit(row.first_group, told.first_group);
+    visit(row.tasks, told.tasks);
+    visit(row.claims, told.claims);
+    visit(row.leases, told.leases);
+    visit(row.placeholders, told.placeholders);
+    visit.text(row.name_size, row.name, told.name);
+}
+
+template <class Row, class Told, class Visit>
+void each_field_of_group(Row& row, Told& told, const Visit& visit) {
+    visit(row.head.generation, told.generation);
+    visit(row.state, told.state);
+    visit(row.app, told.app);
+    visit(row.next, told.next);
+    visit(row.members, told.members);
+    visit(row.bound, told.bound);
+    visit(row.replaced, told.replaced);
+    visit(row.claim, told.claim);
+    visit(row.number, told.number);
+    visit.list(row.resource, told.resource);
+    visit.text(row.name_size, row.name, told.name);
+}
+
+template <class Row, class Told, class Visit>
+void each_field_of_task(Row& row, Told& told, const Visit& visit) {
+    visit(row.head.generation, told.generation);
+    visit(row.state, told.state);
+    visit(row.reason, told.reason);
+    visit(row.app, told.app);
+    visit(row.group, told.group);
+    visit(row.claim, told.claim);
+    visit(row.lease, told.lease);
+    visit(row.priority, told.priority);
+    visit(row.number, told.number);
     visit.text(row.name_size, row.name, told.name);
 }
 

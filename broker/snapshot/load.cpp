@@ -78,6 +78,7 @@ class Load {
         rows<TypeT>("types", snapshot_.types(), state_.types);
         rows<ElasticT>("elastics", snapshot_.elastics(), state_.elastics);
         rows<EntryT>("entries", snapshot_.entries(), state_.entries);
+        gangs();
         const Free free_sessions =
             free_rows("free_sessions", snapshot_.free_sessions(), state_.sessions, sessions);
         counters.sessions_free_head = free_sessions.head;
@@ -112,6 +113,29 @@ class Load {
         uint32_t head = kNoRow;
         uint32_t count = 0;
     };
+
+    void gangs() {
+        shm::CountersRow& counters = writable(*state_.counters);
+        const auto apps = rows<AppT>("apps", snapshot_.apps(), state_.apps);
+        const auto groups = rows<GroupT>("groups", snapshot_.groups(), state_.groups);
+        const auto tasks = rows<TaskT>("tasks", snapshot_.tasks(), state_.tasks);
+        const bool has_tables = snapshot_.free_apps() != nullptr;  // else it knew of none
+        if (!has_tables && snapshot_.apps() == nullptr && snapshot_.groups() == nullptr &&
+            snapshot_.tasks() == nullptr) {
+            return;
+        }
+        const Free free_apps = free_rows("free_apps", snapshot_.free_apps(), state_.apps, apps);
+        counters.apps_free_head = free_apps.head;
+        counters.apps_free = free_apps.count;
+        const Free free_groups =
+            free_rows("free_groups", snapshot_.free_groups(), state_.groups, groups);
+        counters.groups_free_head = free_groups.head;
+        counters.groups_free = free_groups.count;
+        const Free free_tasks =
+            free_rows("free_tasks", snapshot_.free_tasks(), state_.tasks, tasks);
+        counters.tasks_free_head = free_tasks.head;
+        counters.tasks_free = free_tasks.count;
+    }
 
     void check_counters() const {
         // What grows from here must have room to grow.
@@ -212,6 +236,18 @@ class Load {
     }
     static void take(const EntryT& told, shm::EntryRow& row) {
         each_field_of_entry(row, told, IntoRow());
+    }
+    void take(const AppT& told, shm::AppRow& row) {
+        each_field_of_app(row, told, IntoRow());
+        if (told.tags.size() > shm::kMetaMax) throw SnapshotError("its tags are too long");
+        row.tags = chain(told.tags);
+        row.tags_size = size32(told.tags);
+    }
+    static void take(const GroupT& told, shm::GroupRow& row) {
+        each_field_of_group(row, told, IntoRow());
+    }
+    static void take(const TaskT& told, shm::TaskRow& row) {
+        each_field_of_task(row, told, IntoRow());
     }
 
     template <class Row>
@@ -361,6 +397,9 @@ Loader::Loader(std::span<const uint8_t> bytes) {
                                  rows.label_sets,
                                  rows.types,
                                  rows.entries,
+                                 rows.applications,
+                                 rows.groups,
+                                 rows.tasks,
                                  rows.arena_blocks}) {
         refuse_unless(count != 0 && count != kNoRow, "a table has no rows, or too many");
     }
@@ -382,7 +421,10 @@ core::Limits Loader::limits() const {
             .accounts = snapshot_->accounts_max(),
             .label_sets = snapshot_->label_sets_max(),
             .types = snapshot_->types_max(),
-            .entries = snapshot_->entries_max()};
+            .entries = snapshot_->entries_max(),
+            .applications = snapshot_->apps_max(),
+            .groups = snapshot_->groups_max(),
+            .tasks = snapshot_->tasks_max()};
 }
 
 void Loader::fill(std::span<std::byte> state) const {

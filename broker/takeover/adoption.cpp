@@ -132,6 +132,7 @@ void Adoption::restore_claims() {
         if (claim.state == shm::ClaimState::kFree) continue;
         --left;
         const bool several = (claim.flags & shm::ClaimFlag::kSeveral) != 0;
+        if (claim.session == shm::kNoRow) continue;  // for placeholders: nobody's
         if (claim.room == shm::kNoRow || (several && claim.several_first != row)) continue;
         const auto pool = static_cast<uint16_t>(claim.pool | (several ? shm::kGrantOfSeveral : 0));
         Session* session = sessions_.at(claim.session);

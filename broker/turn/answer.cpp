@@ -80,6 +80,7 @@ void Answers::stage() {
     }
     while (revived < revivals.size())
         revival(revivals[revived++]);
+    tell_failed_tasks();
     operations_.collect_gone();
     for (const Session* session : sessions_.in_turn()) {
         if (session->ending) continue;
@@ -116,6 +117,11 @@ void Answers::stage_decision(const Decision& decision) {
             return adopt(decision, (&decision)[std::max(decision.round, 1U) - decision.part]);
         case DecisionKind::kKill:
             return void(kills_ = true);
+        case DecisionKind::kApplication:
+            return application(decision);
+        case DecisionKind::kTask:
+            return task(decision);
+        case DecisionKind::kPlaceholder:
         case DecisionKind::kSlotGone:
         case DecisionKind::kDemand:
         case DecisionKind::kDrained:
@@ -142,48 +148,11 @@ void Answers::result(const Decision& decision) {
     entry.id = decision.id;
     entry.fence = slot ? decision.round : decision.fence;
     entry.value = slot ? decision.slot_number : decision.value;
+    const auto place = static_cast<size_t>(&decision - core_.decisions().data());
+    for (const Operations::Adopted& adopted : operations_.adopted())
+        if (adopted.place == place) entry.value = adopted.number;
     name_holder(sessions_.at(decision.session), decision, entry);
     complete(sessions_.at(decision.session), entry);
-}
-
-// The first of the claim's slots whose worker must be asked: other workers do not attach.
-uint32_t Answers::first_asked(const shm::ClaimRow& claim) const {
-    uint32_t slot = claim.first_slot;
-    while (slot != shm::kNoRow && core_.slot(slot).session == shm::kNoRow)
-        slot = core_.slot(slot).holder_next;
-    return slot;
-}
-
-// The claim's payload goes from the arena into the slot's room. Returns its size.
-uint32_t Answers::copy_payload_of(const Decision& decision, const SlotRoom& room) {
-    const shm::SlotRow& slot = core_.slot(row_of(decision.id));
-    // The same turn may already have taken the slot back: then a revoke follows.
-    if (slot.state != shm::SlotState::kReserved || slot.round != decision.round ||
-        slot.holder == shm::kNoRow) {
-        return 0;
-    }
-    const shm::ClaimRow& claim = core_.claim(slot.holder);
-    if (first_asked(claim) == row_of(decision.id)) forget_answers(claim);
-    // Over several pools its first row has it.
-    const bool several = (claim.flags & shm::ClaimFlag::kSeveral) != 0;
-    const shm::ClaimRow& bringer = several ? core_.claim(claim.several_first) : claim;
-    if (bringer.payload_size == 0 || bringer.payload_size > room.lines * shm::kLineSize) return 0;
-    core_.copy_chain(bringer.payload,
-                     bringer.payload_size,
-                     room.session->payload + size_t{room.first} * shm::kLineSize);
-    return bringer.payload_size;
-}
-
-// A claim that is assigned (again): answers of an earlier assignment are not its own.
-void Answers::forget_answers(const shm::ClaimRow& claim) {
-    Session* holder = sessions_.at(claim.session);
-    if (holder == nullptr || claim.tag >= holder->tags.size()) return;
-    const TagRoom& room = holder->tags[claim.tag];
-    if (room.first == shm::kNoRow) return;
-    const bool several = (claim.flags & shm::ClaimFlag::kSeveral) != 0;
-    const uint32_t begin = several ? grant_part(*holder, room, claim.pool)->first_unit : 0;
-    for (uint32_t i = 0; i < claim.units; ++i)
-        grant_slot(*holder, room, begin + i)->answer_size = 0;
 }
 
 // The worker's answer goes into its unit's region of the holder's room.

@@ -43,6 +43,9 @@ class Answers {
     void revoke(const core::Decision& decision);
     void order(const core::Decision& decision);
     void order_of_size(const core::Decision& decision, Session& session, shm::Completion& entry);
+    void application(const core::Decision& decision);
+    void task(const core::Decision& decision);
+    void tell_failed_tasks();
     void worker_answer(const core::Decision& decision);
     uint16_t write_grant(Session& session, const TagRoom& room, const core::Decision& decision);
     void tell_lease(Session* session, const core::Decision& decision, shm::Completion& entry);
@@ -78,7 +81,14 @@ class Answers {
     ClaimReader reader_;
     std::vector<uint8_t> payload_;  // that it reads
     std::vector<uint64_t> worded_;  // session's row and tag of each event of this turn
-    size_t stored_ = 0;             // staged stores that have been done before the commit: a pledge
+    // Of an application, that its manager has not been told of yet.
+    struct FailedTasks {
+        core::SessionId session;
+        uint64_t number;
+        uint32_t count;
+    };
+    std::vector<FailedTasks> failed_tasks_;
+    size_t stored_ = 0;  // staged stores that have been done before the commit: a pledge
     shm::LogStore stage_store_ = {};  // the one that is being made: its padding stays zero
 };
 

@@ -1,4 +1,5 @@
-// broker/turn/answer_words.cpp -- tells workers of assignments, provisioners of orders.
+// broker/turn/answer_words.cpp -- tells workers of assignments, provisioners of orders, managers of
+// their applications.
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/random.h>
 
@@ -17,6 +18,46 @@ using core::Decision;
 using core::row_of;
 using shm::Completion;
 using shm::CompletionKind;
+
+// The first of the claim's slots whose worker must be asked: other workers do not attach.
+uint32_t Answers::first_asked(const shm::ClaimRow& claim) const {
+    uint32_t slot = claim.first_slot;
+    while (slot != shm::kNoRow && core_.slot(slot).session == shm::kNoRow)
+        slot = core_.slot(slot).holder_next;
+    return slot;
+}
+
+// The claim's payload goes from the arena into the slot's room. Returns its size.
+uint32_t Answers::copy_payload_of(const Decision& decision, const SlotRoom& room) {
+    const shm::SlotRow& slot = core_.slot(row_of(decision.id));
+    // The same turn may already have taken the slot back: then a revoke follows.
+    if (slot.state != shm::SlotState::kReserved || slot.round != decision.round ||
+        slot.holder == shm::kNoRow) {
+        return 0;
+    }
+    const shm::ClaimRow& claim = core_.claim(slot.holder);
+    if (first_asked(claim) == row_of(decision.id)) forget_answers(claim);
+    // Over several pools its first row has it.
+    const bool several = (claim.flags & shm::ClaimFlag::kSeveral) != 0;
+    const shm::ClaimRow& bringer = several ? core_.claim(claim.several_first) : claim;
+    if (bringer.payload_size == 0 || bringer.payload_size > room.lines * shm::kLineSize) return 0;
+    core_.copy_chain(bringer.payload,
+                     bringer.payload_size,
+                     room.session->payload + size_t{room.first} * shm::kLineSize);
+    return bringer.payload_size;
+}
+
+// A claim that is assigned (again): answers of an earlier assignment are not its own.
+void Answers::forget_answers(const shm::ClaimRow& claim) {
+    Session* holder = sessions_.at(claim.session);
+    if (holder == nullptr || claim.tag >= holder->tags.size()) return;
+    const TagRoom& room = holder->tags[claim.tag];
+    if (room.first == shm::kNoRow) return;
+    const bool several = (claim.flags & shm::ClaimFlag::kSeveral) != 0;
+    const uint32_t begin = several ? grant_part(*holder, room, claim.pool)->first_unit : 0;
+    for (uint32_t i = 0; i < claim.units; ++i)
+        grant_slot(*holder, room, begin + i)->answer_size = 0;
+}
 
 void Answers::assign(const Decision& decision) {
     Session* session = sessions_.at(decision.session);
@@ -108,6 +149,57 @@ void Answers::order_of_size(const Decision& decision, Session& session, Completi
     std::memcpy(session.payload + entry.data, texts.data(), texts.size());
     complete(&session, entry);
     session.free_room(first, lines, session.completion_tail);
+}
+
+// To the application's manager: its state, and with it how many tasks have failed.
+void Answers::application(const Decision& decision) {
+    Completion entry;
+    entry.kind = CompletionKind::kApplication;
+    entry.reason = decision.reason;
+    entry.id = decision.id;
+    entry.value = decision.to_class;
+    entry.claim = decision.from_class;
+    const auto failed = std::find_if(failed_tasks_.begin(), failed_tasks_.end(), [&](auto& tasks) {
+        return tasks.number == decision.id && tasks.session.number == decision.session.number;
+    });
+    if (failed != failed_tasks_.end()) {
+        entry.data = failed->count;
+        failed_tasks_.erase(failed);
+    }
+    complete(sessions_.at(decision.session), entry);
+}
+
+// Of those without a claim nobody else is told. What its manager has completed itself it knows.
+void Answers::task(const Decision& decision) {
+    const auto to = static_cast<shm::TaskState>(decision.to_class);
+    if (to == shm::TaskState::kCompleted || decision.session.is_none()) return;
+    for (FailedTasks& tasks : failed_tasks_) {
+        if (tasks.number != decision.id || tasks.session.number != decision.session.number)
+            continue;
+        ++tasks.count;
+        return;
+    }
+    failed_tasks_.push_back({decision.session, decision.id, 1});
+}
+
+// Those that no later state of their application has told of. While tasks are being ended over
+// several turns more of them follow: their manager has room for one completion.
+void Answers::tell_failed_tasks() {
+    if (core_.cut()) return;
+    for (const FailedTasks& tasks : failed_tasks_) {
+        const uint32_t row = core::Look::find_application(core_, tasks.number);
+        if (row == shm::kNoRow) continue;
+        const shm::AppRow& app = core::Look::application(core_, row);
+        if (app.manager != tasks.session.number) continue;  // it has gone, or the application
+        Completion entry;
+        entry.kind = CompletionKind::kApplication;
+        entry.reason = app.reason == 0 ? shm::Reason::kOk : static_cast<shm::Reason>(app.reason);
+        entry.id = tasks.number;
+        entry.value = entry.claim = static_cast<uint64_t>(app.state);
+        entry.data = tasks.count;
+        complete(sessions_.at(tasks.session), entry);
+    }
+    failed_tasks_.clear();
 }
 
 }  // namespace dibs

@@ -148,6 +148,23 @@ void LeaseWords::make_room(uint32_t pool, uint32_t units) {
     (void)recall_free(pool, lacking);
 }
 
+// What is put aside counts as idle where pools are ranked, and may have been since the last
+// harvest.
+void LeaseWords::look_for_free(std::span<const core::RouteMember> members, uint32_t units) {
+    uint32_t left = kLookedAtOnce;
+    for (const core::RouteMember& member : members) {
+        if ((core_.pool(member.pool).flags & PoolFlag::kParks) == 0) continue;
+        uint32_t lacking = core_.lacking(member.pool, units);
+        (void)each_parkable(member.pool, [&](uint32_t lease) {
+            if (lacking == 0 || left == 0) return false;
+            --left;
+            has_looked_ = true;
+            if (read(lease).parked) --lacking;
+            return true;
+        });
+    }
+}
+
 void LeaseWords::want(uint32_t lease) {
     const bool wanted = (core_.lease(lease).flags & LeaseFlag::kWanted) != 0;
     if (in_use(lease) && !wanted) (void)recall(lease);

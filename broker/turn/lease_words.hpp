@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "broker/core/core.hpp"
@@ -28,6 +29,8 @@ class LeaseWords {
     // --- inside a turn
     // Before a claim: recalls as many free leases as it takes to serve what waits, and it.
     void make_room(uint32_t pool, uint32_t units);
+    // Before a claim is ranked over these pools: learns of as many free leases as it lacks slots.
+    void look_for_free(std::span<const core::RouteMember> members, uint32_t units);
     // A claim of this turn has had words read for it. What is read later may have been submitted
     // meanwhile, and must not be granted at the time from before: its lease would end early.
     [[nodiscard]] bool has_looked() const { return has_looked_; }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "broker/core/look.hpp"
 #include "shm/operation.hpp"
 
 namespace dibs {
@@ -47,7 +48,7 @@ uint8_t flags_of(Op op) {
 
 bool carries_payload(Op op) {
     return op == Op::kClaim || op == Op::kAnnounce || op == Op::kConfirm || op == Op::kDone ||
-           op == Op::kProvide || op == Op::kProvisioned;
+           op == Op::kProvide || op == Op::kProvisioned || op == Op::kApplication;
 }
 
 bool single_choice(uint8_t flags) {
@@ -92,6 +93,7 @@ void Operations::begin_turn() {
     own_results_.clear();
     silenced_.clear();
     ruled_.clear();
+    adopted_.clear();
     gone_cursor_ = 0;
 }
 
@@ -99,7 +101,7 @@ void Operations::apply(Session& session,
                        const shm::Submission& entry,
                        std::span<const uint8_t> payload) {
     if (entry.op == Op::kClaim) return claim(session, entry, payload);
-    if (entry.op > Op::kProvisioned || (entry.flags & ~flags_of(entry.op)) != 0) {
+    if (entry.op > Op::kApplication || (entry.flags & ~flags_of(entry.op)) != 0) {
         return own_result(session, entry, Reason::kMalformed);
     }
     if (payload.size() != entry.payload_size || (!payload.empty() && !carries_payload(entry.op))) {
@@ -128,6 +130,8 @@ void Operations::apply(Session& session,
             return provide(session, entry, payload);
         case Op::kProvisioned:
             return provisioned(session, entry, payload);
+        case Op::kApplication:
+            return application(session, entry, payload);
         default:  // kNop
             if (entry.id != 0) session.free_ended(entry.tag);
             return own_result(session, entry, Reason::kOk);
@@ -153,6 +157,12 @@ Reason Operations::claim_refusal(const Session& session,
     }
     if (!payload.empty() && !claims_.terms().labels.empty() && !quotas_.reads_labels(entry.pool)) {
         return ruled(Reason::kPayload, {shm::RuleKey::kOrder, 0});
+    }
+    const core::MemberOf* member = payload.empty() ? nullptr : claims_.member();
+    if (member != nullptr &&
+        core::Look::find_task(core_, session.peer.uid, *member) == shm::kNoRow) {
+        const Reason of_task = quotas_.task(session.peer.uid);
+        if (of_task != Reason::kOk) return of_task;
     }
     Reason refusal = tag_refusal(session, entry.tag);
     // It knows by its word that the lease under this tag has ended; a broker that died knew, too.
@@ -281,6 +291,7 @@ void Operations::bring(core::Claim* command) const {
     command->offer = claims_.offer();
     command->also = claims_.also();
     command->meta = claims_.meta();
+    command->member = claims_.member();
 }
 
 // In a pool of that row, or in the largest of several.

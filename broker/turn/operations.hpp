@@ -16,6 +16,7 @@
 #include "broker/config/uid_accounts.hpp"
 #include "broker/core/core.hpp"
 #include "broker/session/session.hpp"
+#include "broker/turn/application/payload.hpp"
 #include "broker/turn/lease_words.hpp"
 #include "broker/turn/payload.hpp"
 #include "broker/turn/pledges.hpp"
@@ -87,6 +88,13 @@ class Operations {
     };
     [[nodiscard]] std::span<const Ruled> ruled() const { return ruled_; }
 
+    // Places of results of adoptions of applications, in order, and those applications' numbers.
+    struct Adopted {
+        size_t place;
+        uint64_t number;
+    };
+    [[nodiscard]] std::span<const Adopted> adopted() const { return adopted_; }
+
     // Frees the rooms of slots that the core has said are gone. A row can be taken again in the
     // same turn, so this is also done before each announcement.
     void collect_gone();
@@ -108,6 +116,10 @@ class Operations {
     void set_preempt(uint32_t pool, const PoolPreempt& preempt);
     // Without them no claim of a set is taken.
     void serve_sets(const PoolSets& sets) { sets_ = &sets; }
+    // Of applications that say none.
+    void set_manager_timeout(core::TimeNs timeout_ns) {
+        applications_.set_manager_timeout(timeout_ns);
+    }
 
     // --- what a claim would meet (broker/turn/prepared_grant.hpp)
     struct GrantSize {
@@ -163,6 +175,7 @@ class Operations {
                                        uint16_t tag,
                                        const GrantSize& size,
                                        GrantRoom* taken);
+    [[nodiscard]] TagRoom room_of_several(std::span<const core::PoolUnits> pools) const;
     [[nodiscard]] bool take_room_of_several(Session& session,
                                             uint16_t tag,
                                             std::span<const core::PoolUnits> pools,
@@ -190,6 +203,14 @@ class Operations {
     [[nodiscard]] bool has_role(const Session& session, uint32_t pool, std::string_view type) const;
     [[nodiscard]] uint64_t words_of_role(uint32_t pool) const;
     [[nodiscard]] uint64_t words_of_roles(const Session& session) const;
+    // application_operations.cpp
+    void application(Session& session,
+                     const shm::Submission& entry,
+                     std::span<const uint8_t> payload);
+    [[nodiscard]] shm::Reason application_refusal(const Session& session,
+                                                  const shm::Submission& entry) const;
+    [[nodiscard]] uint64_t words_of_applications(const Session& session) const;
+    [[nodiscard]] bool may_manage(const Session& session) const;
     [[nodiscard]] bool hear_of_takes(const Session& session, const shm::Submission& entry);
     void want_lease_of(const Session& session, uint64_t slot);
     void own_result(Session& session, const shm::Submission& entry, shm::Reason reason);
@@ -204,12 +225,14 @@ class Operations {
     LeaseWords& words_;
     AnnouncementReader announcements_;
     ClaimReader claims_;
+    ApplicationReader applications_;
     const PoolSets* sets_ = nullptr;
     std::vector<core::RouteMember> members_;  // of the claim that is made a command of
     std::vector<PoolPreempt> preempts_;       // by pool row, as far as they are configured
     std::vector<OwnResult> own_results_;
     std::vector<uint32_t> silenced_;
     std::vector<Ruled> ruled_;
+    std::vector<Adopted> adopted_;
     // By slot row, as far as workers have announced slots: those of counted pools have no rooms,
     // and what is reserved for them is never touched.
     std::vector<SlotRoom> slot_rooms_;

@@ -58,6 +58,11 @@ bool valid_meta(const flatbuffers::String* meta) {
     return view(meta).size() <= shm::kMetaMax && !has_control(view(meta));
 }
 
+// An empty one is the core's to refuse.
+bool valid_member_name(const flatbuffers::String* name) {
+    return view(name).size() <= shm::kNameMax && !has_control(view(name));
+}
+
 bool valid_options(const Options* options) {
     if (options == nullptr) return true;
     if (options->size() > shm::kOptionsMax) return false;
@@ -109,13 +114,15 @@ bool ClaimReader::read(std::span<const uint8_t> bytes) {
     offer_ = 0;
     meta_ = {};
     alsos_ = 0;
+    is_member_ = false;
     if (bytes.empty()) return true;
     const auto* claim = verified<wire::ClaimPayload>(bytes);
     if (claim == nullptr || !valid_options(claim->options()) || !valid_labels(claim->labels()) ||
         !valid_labels(claim->preferred()) || claim->preempt() > wire::Preempt::never ||
         claim->preempt_grace_ns() > kLongestGrace || claim->priority() < 1 ||
         !valid_account(claim->account()) || !valid_meta(claim->meta()) ||
-        !read_amounts(claim->least(), least_, &leasts_) ||
+        !valid_member_name(claim->application()) || !valid_member_name(claim->task()) ||
+        !valid_member_name(claim->group()) || !read_amounts(claim->least(), least_, &leasts_) ||
         !read_amounts(claim->most(), most_, &mosts_)) {
         return false;
     }
@@ -145,6 +152,11 @@ bool ClaimReader::read(std::span<const uint8_t> bytes) {
     priority_ = claim->priority();
     offer_ = claim->offer();
     meta_ = view(claim->meta());
+    is_member_ = claim->application() != nullptr || claim->task() != nullptr;
+    member_ = {.application = view(claim->application()),
+               .task = view(claim->task()),
+               .group = view(claim->group()),
+               .priority = priority_};
     return true;
 }
 

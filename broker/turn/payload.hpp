@@ -38,6 +38,8 @@ class ClaimReader {
     [[nodiscard]] std::string_view meta() const { return meta_; }
     // Further pools.
     [[nodiscard]] std::span<const core::PoolUnits> also() const { return {also_.data(), alsos_}; }
+    // Of which application's task it is; null: of none.
+    [[nodiscard]] const core::MemberOf* member() const { return is_member_ ? &member_ : nullptr; }
     // False: the terms say nothing of preemption, and the pool decides.
     [[nodiscard]] bool says_preempt() const { return says_preempt_; }
     // A bit for each preferred label, in the payload's order, that `labels` (each ended by a zero
@@ -58,6 +60,8 @@ class ClaimReader {
     std::string_view meta_;
     std::array<core::PoolUnits, shm::kGrantPartsMax - 1> also_;
     size_t alsos_ = 0;
+    core::MemberOf member_;
+    bool is_member_ = false;
 };
 
 // A worker's announcement of a slot. Views into the bytes, and into the reader's own attributes.

@@ -65,6 +65,7 @@ void Operations::claim_of_set(Session& session,
     give_room(session, largest, &command);
     bring(&command);
     if (command.refusal == Reason::kOk) {
+        words_.look_for_free(members_, command.units);
         command.route = &route;
     } else if (set != nullptr) {
         command.pool = set->members.front().pool;
@@ -85,25 +86,31 @@ bool Operations::names_further(const Session& session) const {
     });
 }
 
-// Pools and sizes that the core will reject need none. False: there is no room.
-bool Operations::take_room_of_several(Session& session,
-                                      uint16_t tag,
-                                      std::span<const core::PoolUnits> pools,
-                                      GrantRoom* taken) {
+// Pools and sizes that the core will reject need none: no lines.
+TagRoom Operations::room_of_several(std::span<const core::PoolUnits> pools) const {
     uint32_t units = 0;
     uint32_t place = 0;
     uint32_t answers = 0;
     for (const core::PoolUnits& part : pools) {
-        if (part.pool >= core_.pools() || part.units == 0) return true;
+        if (part.pool >= core_.pools() || part.units == 0) return {};
         const shm::PoolRow& pool = core_.pool(part.pool);
         units += part.units;
         place = std::max(place, grant_answer_place(pool));
         answers = std::max(answers, grant_stride(pool) - grant_answer_place(pool));
     }
-    if (units > shm::kUnitsMax) return true;
+    if (units > shm::kUnitsMax) return {};
     const auto stride = static_cast<uint32_t>(shm::round_up(uint64_t{place} + answers, 8));
-    const TagRoom room{
+    return {
         .lines = room_lines(several_size(stride, units)), .stride = stride, .answer_place = place};
+}
+
+// False: there is no room.
+bool Operations::take_room_of_several(Session& session,
+                                      uint16_t tag,
+                                      std::span<const core::PoolUnits> pools,
+                                      GrantRoom* taken) {
+    const TagRoom room = room_of_several(pools);
+    if (room.lines == 0) return true;
     if (!take_room(session, tag, room, taken)) return false;
     begin_several(session, session.tags[tag], pools);
     return true;
@@ -130,11 +137,8 @@ void Operations::claim_of_several(Session& session,
     const std::span all(pools.data(), command->also.size() + 1);
     GrantRoom room;
     if (!take_room_of_several(session, entry.tag, all, &room)) {
-        uint64_t bytes = 0;
-        for (const core::PoolUnits& part : all)
-            bytes += uint64_t{part.units} * grant_stride(core_.pool(part.pool));
-        command->refusal =
-            ruled(Reason::kNoRoom, {shm::RuleKey::kDownPayload, static_cast<uint32_t>(bytes)});
+        const auto bytes = static_cast<uint32_t>(room_of_several(all).lines * shm::kLineSize);
+        command->refusal = ruled(Reason::kNoRoom, {shm::RuleKey::kDownPayload, bytes});
         words_.recall_of(session);
     }
     command->room = room.first;

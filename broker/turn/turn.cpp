@@ -316,7 +316,10 @@ void Turn::drain(uint64_t within_ns) {
 }
 
 core::TimeNs Turn::drain_until() const {
-    return end_ns_ == shm::kNever ? shm::kNever : end_ns_ + clock_.offset();
+    if (end_ns_ >> 63U != 0) return shm::kNever;
+    // Below zero where broker time, which stands as the broker does, began after the end.
+    const core::TimeNs until = end_ns_ + clock_.offset();
+    return until >> 63U != 0 ? 0 : until;
 }
 
 void Turn::open(Session* session) {

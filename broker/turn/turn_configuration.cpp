@@ -92,6 +92,7 @@ void Turn::take_over(Config* taken) {
     uid_accounts_.configure(*taken, true);
     drain_timeout_ns_ = taken->drain_timeout_ns;
     desk_.set_ended_leases_for(taken->ended_leases_for_ns);
+    operations_.set_manager_timeout(taken->manager_timeout_ns);
     transient_.set_idle(taken->created_pool_idle_ns);
     sleep_.set_spin(taken->spin_ns);
     throttle_pause_.set_pause(taken->throttle_ns);

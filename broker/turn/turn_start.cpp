@@ -50,6 +50,7 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     } while (core_.work_left());
     transient_.find();
     operations_.serve_sets(sets_);
+    operations_.set_manager_timeout(config.manager_timeout_ns);
     sets_.set_cluster(config.cluster);
     publisher_.publish_all();
     sets_.publish();

@@ -62,7 +62,9 @@ void Operations::announce(Session& session,
         lines = slot_room_lines(core_.pool(entry.pool));
         const uint32_t credit = session.sizes.completion_entries - session.sizes.submission_entries;
         const uint64_t slots = session.slots + uint64_t{command.parts} + 1;
-        if (shm::kCompletionsPerSlot * slots + words_of_roles(session) <= credit)
+        if (shm::kCompletionsPerSlot * slots + words_of_roles(session) +
+                words_of_applications(session) <=
+            credit)
             command.room = session.take_room(lines);
         if (command.room == shm::kNoRow) command.refusal = Reason::kNoRoom;
     }
@@ -179,7 +181,8 @@ void Operations::provide(Session& session,
         entry.pool < core_.pools() && has_role(session, entry.pool, text_of(payload));
     if (is_on && !has_it && entry.pool < core_.pools()) {
         const uint64_t credit = session.sizes.completion_entries - session.sizes.submission_entries;
-        const uint64_t words = words_of_roles(session) + words_of_role(entry.pool);
+        const uint64_t words =
+            words_of_roles(session) + words_of_role(entry.pool) + words_of_applications(session);
         if (words + shm::kCompletionsPerSlot * uint64_t{session.slots} > credit) {
             return own_result(session, entry, Reason::kNoRoom);
         }

@@ -3,7 +3,7 @@
 #
 #   page.py PAGE DIBS DIBSD RUNNER ROOT
 #
-#   @OPTIONS dibs replay     the options that this command's --help lists
+#   @OPTIONS dibs replay     the positionals and options that this command's --help lists
 #   @SUBCOMMANDS             one line for each, as `dibs --help` has them
 #   @CONFIGURATION FILE      the example, text and tables of a document in Markdown
 #
@@ -33,6 +33,8 @@ def prose(markdown):
 
 def options(command):
     lines = []
+    for typed, about in command.positionals:
+        lines += [f"*{escaped(typed)}*", f"\t{escaped(about)}", ""]
     for option in command.options:
         names = ", ".join(f"*{escaped(name)}*" for name in option.names)
         value = f" {escaped(option.value)}" if option.value else ""

@@ -249,6 +249,74 @@ def gpu_shared(_stage):
     return good, f"{held[0]} + {held[1]} GiB to two, and nothing to a third until one has given back"
 
 
+def routed(_stage):
+    """Claims come to two pools by their load"""
+    slots = {"near": 2, "wide": 6}
+    held, went = [], dict.fromkeys(slots, 0)
+    seen = set()  # by a witness of its own, which asks no broker
+    wrong = twice = 0
+
+    def free(pool):
+        return slots[pool] - sum(one[0] == pool for one in seen)
+
+    with dibs.connect(timeout=10) as client:
+        for step in range(60):
+            if held and (len(held) == 8 or random.random() < 0.4):
+                lease, place = held.pop(random.randrange(len(held)))
+                seen.discard(place)
+                lease.release(wait=5)
+                continue
+            less_loaded = min(slots, key=lambda pool: (-free(pool), pool))
+            lease = client.claim("either", timeout=20)
+            place = (client.describe(lease.pool).name, lease.slots[0].number)
+            wrong += place[0] != less_loaded
+            twice += place in seen
+            seen.add(place)
+            went[place[0]] += 1
+            held.append((lease, place))
+        agrees = all(client.snapshot(pool).idle == free(pool) for pool in slots)
+        for lease, _ in held:
+            lease.release(wait=5)
+    return wrong + twice == 0 and agrees, \
+        f"{went['near']} to one of 2 slots, {went['wide']} to one of 6, each to the less loaded one as a witness counts"
+
+
+def gangs_of_four(_stage):
+    """Two gangs of four want six slots"""
+    met, alone = [], []
+
+    def rank(name, number, together):
+        terms = dibs.Terms(application=name, task=f"rank-{number}", group="rank")
+        with dibs.connect(timeout=10) as client, client.claim("ranks", timeout=20, terms=terms):
+            try:
+                together.wait(10)
+            except threading.BrokenBarrierError:
+                alone.append((name, number))
+
+    def gang(letter):
+        with dibs.connect(timeout=10) as client:
+            for turn in range(4):
+                name = f"{letter}-{turn}"
+                application = client.add_application(name, "ranks", groups={"rank": 4})
+                together = threading.Barrier(4)
+                ranks = [threading.Thread(target=rank, args=(name, number, together)) for number in range(4)]
+                for one in ranks:
+                    one.start()
+                for one in ranks:
+                    one.join()
+                application.complete()
+                application.remove()
+                met.append(name)
+
+    gangs = [threading.Thread(target=gang, args=(letter,)) for letter in "ab"]
+    for one in gangs:
+        one.start()
+    for one in gangs:
+        one.join()
+    return len(met) == 8 and not alone, \
+        f"{len(met)} times four ranks, and each had its slot while the three others had theirs: {len(alone)} ran alone"
+
+
 def child_left(stage):
     """A command leaves a process behind"""
     command = subprocess.Popen(
@@ -334,9 +402,10 @@ def shares(_stage):
 
 
 ALL = (client_killed, idle_worker_killed, deadline_passes, cancel_races_grant, back_pressure,
-       broker_killed, urgent_claim, gpu_shared, child_left, pool_grows,
-       shares)
+       broker_killed, urgent_claim, gpu_shared, routed, gangs_of_four, child_left,
+       pool_grows, shares)
 SHORT = {client_killed: "client killed", idle_worker_killed: "worker killed",
          deadline_passes: "deadline", cancel_races_grant: "cancel races", back_pressure: "rush",
          broker_killed: "broker killed", urgent_claim: "urgent claim", gpu_shared: "GPU shared",
-         child_left: "child left", pool_grows: "pool grows", shares: "shares 3 : 2 : 1"}
+         routed: "routed", gangs_of_four: "gangs of four", child_left: "child left",
+         pool_grows: "pool grows", shares: "shares 3 : 2 : 1"}

@@ -64,6 +64,25 @@ kind = "counted"
 slots = 1
 resources = {{ memory = "80GiB" }}
 [[pool]]
+name = "near"          # two slots, beside six of another pool: their set sends claims to either
+kind = "counted"
+slots = 2
+quantum = "0s"         # what is given back is idle at once
+[[pool]]
+name = "wide"
+kind = "counted"
+slots = 6
+quantum = "0s"
+[[set]]
+name = "either"
+pools = ["near", "wide"]
+rank = "load"
+[[pool]]
+name = "ranks"         # room for one gang of four, and half of another
+kind = "counted"
+slots = 6
+quantum = "0s"
+[[pool]]
 name = "burst"         # its workers come and go with the claims
 kind = "worker"
 workers_max = 4

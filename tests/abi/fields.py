@@ -81,7 +81,16 @@ class Reader:
         self.next()
         self.expect("{")
         self.out.append(f"STRUCT({name})")
-        while (part := self.next()) != "}":
+        in_union = False  # its members are fields of the struct, at one place
+        while (part := self.next()) != "}" or in_union:
+            if part == "union":
+                in_union = True
+                self.expect("{")
+                continue
+            if part == "}":
+                in_union = False
+                self.expect(";")
+                continue
             match = re.fullmatch(r"(?:std::atomic<\w+>|\w+)\s+(\w+)(?:\[\w+\])?", part)
             if not match:
                 raise SystemExit(f"fields.py: does not understand '{part}' in {name}")

@@ -133,9 +133,9 @@ TEST(AdminTables, StayInsideOfAnAnswerThatIsBroken) {
 
 TEST(WaitNames, ExistForEveryReason) {
     EXPECT_STREQ(dibs_wait_name(DIBS_WAIT_HELD), "held");
-    for (int reason = DIBS_WAIT_NONE; reason <= DIBS_WAIT_OTHER_POOLS; ++reason)
+    for (int reason = DIBS_WAIT_NONE; reason <= DIBS_WAIT_BEHIND_GANG; ++reason)
         EXPECT_STRNE(dibs_wait_name(reason), "unknown") << reason;
-    EXPECT_STREQ(dibs_wait_name(DIBS_WAIT_OTHER_POOLS + 1), "unknown");
+    EXPECT_STREQ(dibs_wait_name(DIBS_WAIT_BEHIND_GANG + 1), "unknown");
     EXPECT_STREQ(dibs_wait_name(-1), "unknown");
 }
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "clientlib/payload_decoder.hpp"
-#include "clientlib/payload_encoder.hpp"
+#include "clientlib/wire/payload_decoder.hpp"
+#include "clientlib/wire/payload_encoder.hpp"
 #include "schemas/claim_generated.h"
 
 namespace dibs::client {

@@ -100,7 +100,7 @@ TEST(Names, ExistForEveryCode) {
     EXPECT_STREQ(dibs_reason_name(DIBS_EBUSY), "busy");
     EXPECT_STREQ(dibs_outcome_name(DIBS_BROKER_LOST), "broker-lost");
     EXPECT_STREQ(dibs_outcome_name(17), "unknown");
-    for (int code = DIBS_EOFFEREXPIRED; code <= DIBS_ALREADY_ENDED; ++code) {
+    for (int code = DIBS_EMANAGERGONE; code <= DIBS_ALREADY_ENDED; ++code) {
         EXPECT_STRNE(dibs_reason_name(code), "unknown") << code;
     }
     for (int code = DIBS_ENOVALUE; code <= DIBS_EARGUMENT; ++code) {

@@ -1,6 +1,6 @@
 // tests/clientlib/worker_test.cpp -- slots, assignments, and the words about them.
 // SPDX-License-Identifier: Apache-2.0
-#include "clientlib/payload_encoder.hpp"
+#include "clientlib/wire/payload_encoder.hpp"
 #include "tests/clientlib/fixture.hpp"
 
 namespace dibs::test {

@@ -102,6 +102,9 @@ core::Limits small() {
     core::Limits limits;
     limits.pools = 15;
     limits.entries = 8;
+    limits.applications = 8;
+    limits.groups = 10;
+    limits.tasks = 16;
     limits.sessions = 6;
     limits.slots = 56;
     limits.claims = 20;

@@ -14,23 +14,21 @@ using shm::SlotState;
 
 namespace {
 
-// The worker pools ordered by account, of cooperative and of strict expiry.
-constexpr uint32_t kFarm = 7;
-constexpr uint32_t kVault = 8;
 // The worker pool whose slots have resources.
 constexpr uint32_t kBoxes = 11;
 
 constexpr std::array<const char*, kOperations> kNames = {
-    "open session",   "claim",          "claim many",   "cancel",         "release",
-    "fail",           "keepalive",      "adopt",        "kill failed",    "steer release",
-    "steer renew",    "steer cancel",   "announce",     "announce again", "ready",
-    "confirm",        "refuse for now", "refuse",       "done",           "withdraw",
-    "protect",        "session death",  "holder death", "drain pool",     "undrain pool",
-    "drain all",      "undrain all",    "grow pool",    "delete pool",    "set account",
-    "delete account", "reset balance",  "report idle",  "report running", "report absent",
-    "pull",           "unassign",       "update claim", "harvest",        "touch",
-    "set type",       "provide",        "answer order", "announce order", "dispatch",
-    "time passes"};
+    "open session", "claim",          "claim many",    "claim pools",    "claim by load",
+    "add app",      "claim member",   "add task",      "app goes on",    "app ends",
+    "remove task",  "cancel",         "release",       "fail",           "keepalive",
+    "adopt",        "kill failed",    "steer release", "steer renew",    "steer cancel",
+    "announce",     "announce again", "ready",         "confirm",        "refuse for now",
+    "refuse",       "done",           "withdraw",      "protect",        "session death",
+    "holder death", "drain pool",     "undrain pool",  "drain all",      "undrain all",
+    "grow pool",    "delete pool",    "set account",   "delete account", "reset balance",
+    "report idle",  "report running", "report absent", "pull",           "unassign",
+    "update claim", "harvest",        "touch",         "set type",       "provide",
+    "answer order", "announce order", "dispatch",      "time passes"};
 
 }  // namespace
 
@@ -67,6 +65,7 @@ uint32_t Workload::any_lease(uint32_t flags) {
 
 // Nothing comes from a session whose process is dead.
 bool Workload::is_open(uint32_t session) const {
+    if (session == kNoRow) return false;  // of what a gang asks for
     return core_.session(session).state == shm::SessionState::kOpen;
 }
 
@@ -275,69 +274,8 @@ std::vector<std::string_view> Workload::any_labels() {
     return labels;
 }
 
-bool Workload::set_account() {
-    const std::string name = any_account();
-    std::array<int64_t, 5> rate{};
-    std::array<int64_t, 5> balance{};
-    for (size_t at_class = 0; at_class < rate.size(); ++at_class) {
-        rate[at_class] = static_cast<int64_t>(below(3)) * 700'000;
-        balance[at_class] = static_cast<int64_t>(below(30)) - 15;
-    }
-    const core::AccountConfig::Limit limit{.key = "k", .limit = static_cast<uint32_t>(below(4))};
-    const bool limited = below(2) == 0;
-    return core_.set_account({.name = name,
-                              .rate = rate,
-                              .charge_max_ns = 10'000,
-                              .fanout_max = static_cast<uint32_t>(below(3)),
-                              .label_limits = {&limit, limited ? size_t{1} : 0},
-                              .free_tasks_disabled = below(4) == 0,
-                              .balance = balance,
-                              .keep_balance = below(2) == 0},
-                             nullptr);
-}
-
-uint64_t Workload::any_number() {
-    const uint32_t row = any_claim();
-    return row == kNoRow ? 0 : core_.claim(row).arrival;
-}
-
-bool Workload::report(core::Report::Kind kind) {
-    const std::string worker = any_worker();
-    const std::vector<std::string_view> labels = any_labels();
-    core_.apply(core::Report{.kind = kind,
-                             .pool = any_farm(),
-                             .worker = worker,
-                             .claim = any_number(),
-                             .labels = labels,
-                             .event_ns = below(2) == 0 ? shm::kNever : now_ - below(1000)});
-    return true;
-}
-
-uint32_t Workload::any_farm() {
-    return below(2) == 0 ? kFarm : kVault;
-}
-
-bool Workload::pull() {
-    const std::string one = any_worker();
-    const std::string other = any_worker();
-    const std::vector<std::string_view> labels = any_labels();
-    const std::array<core::Pull::Worker, 2> workers = {{{one, labels}, {other, labels}}};
-    core_.apply(core::Pull{.pool = any_farm(), .workers = workers});
-    return true;
-}
-
-bool Workload::update_claim() {
-    const std::string account = any_account();
-    const std::vector<std::string_view> labels = any_labels();
-    core_.apply(core::UpdateClaim{.claim = any_number(),
-                                  .account_given = below(2) == 0,
-                                  .account = account,
-                                  .labels_given = below(2) == 0,
-                                  .labels = labels});
-    return true;
-}
-
 bool Workload::apply(Operation operation) {
+    using Kind = core::ApplicationEvent::Kind;
     switch (operation) {
         case Operation::kOpenSession:
             return core_.open_session({.uid = static_cast<uint32_t>(below(3)), .tags_max = 8}) !=
@@ -346,6 +284,22 @@ bool Workload::apply(Operation operation) {
             return claim(1);
         case Operation::kClaimMany:
             return claim(5);
+        case Operation::kClaimOverPools:
+            return claim_over_pools();
+        case Operation::kClaimByLoad:
+            return claim_by_load();
+        case Operation::kAddApplication:
+            return add_application();
+        case Operation::kClaimOfMember:
+            return claim_of_member();
+        case Operation::kAddTask:
+            return say_of_application({Kind::kAddTask});
+        case Operation::kApplicationGoesOn:
+            return say_of_application({Kind::kAdopt, Kind::kRecovered, Kind::kCompleteTask});
+        case Operation::kApplicationEnds:
+            return say_of_application({Kind::kComplete, Kind::kFail, Kind::kKill, Kind::kRemove});
+        case Operation::kRemoveTask:
+            return say_of_application({Kind::kRemoveTask});
         case Operation::kCancel: {
             const uint32_t row = any_claim();
             if (row == kNoRow) return false;

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <random>
 #include <string>
 #include <vector>
@@ -19,6 +20,14 @@ enum class Operation : uint8_t {
     kOpenSession,
     kClaim,
     kClaimMany,
+    kClaimOverPools,
+    kClaimByLoad,
+    kAddApplication,
+    kClaimOfMember,
+    kAddTask,
+    kApplicationGoesOn,
+    kApplicationEnds,
+    kRemoveTask,
     kCancel,
     kRelease,
     kFail,
@@ -67,6 +76,10 @@ enum class Operation : uint8_t {
 inline constexpr size_t kOperations = static_cast<size_t>(Operation::kCount);
 const char* name_of(Operation operation);
 
+// The worker pools ordered by account, of cooperative and of strict expiry.
+inline constexpr uint32_t kFarm = 7;
+inline constexpr uint32_t kVault = 8;
+
 class Workload {
   public:
     Workload(core::Core& core, uint64_t seed) : core_(core), random_(seed) {}
@@ -99,6 +112,15 @@ class Workload {
     // A worker's slot in the state; kNoRow if there is none.
     [[nodiscard]] uint32_t any_slot(shm::SlotState state, bool kept = false);
     bool claim(uint16_t units_max);
+    bool claim_over_pools();
+    bool claim_by_load();
+    bool add_application();
+    bool claim_of_member();
+    bool say_of_application(std::initializer_list<core::ApplicationEvent::Kind> kinds);
+    [[nodiscard]] uint32_t gang_pool();
+    std::string any_application() { return "g" + std::to_string(below(4)); }
+    std::string any_task() { return "t" + std::to_string(below(6)); }
+    std::string_view any_group() { return below(4) == 0 ? "more" : "rank"; }
     bool announce(bool again);
     bool say(core::WorkerWord::Kind kind, uint32_t slot, bool flag);
     bool end_lease(bool broken);

@@ -1,5 +1,8 @@
-// tests/crash/workload_pools.cpp -- the pools that a workload has.
+// tests/crash/workload_pools.cpp -- the pools that a workload has, and claims that name several.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
 #include "tests/crash/workload.hpp"
 
 namespace dibs::tests {
@@ -102,6 +105,53 @@ void Workload::set_up() {
     core_.decide();
     core_.commit();
     core_.clear();
+}
+
+// Of those in order of arrival: tokens, workers, easy and, while it is there, spare.
+bool Workload::claim_over_pools() {
+    const uint32_t session = any_session();
+    if (session == shm::kNoRow) return false;
+    std::vector<uint32_t> pools = {0, 1, 2};
+    if (const uint32_t spare = core_.find_pool("spare"); spare != shm::kNoRow)
+        pools.push_back(spare);
+    std::shuffle(pools.begin(), pools.end(), random_);
+    pools.resize(2 + below(pools.size() - 1));
+    core::Claim claim;
+    claim.session = session;
+    claim.tag = static_cast<uint16_t>(below(8));
+    claim.pool = pools.front();
+    claim.units = static_cast<uint16_t>(1 + below(2));
+    std::vector<core::PoolUnits> also;
+    for (size_t at = 1; at < pools.size(); ++at)
+        also.push_back({pools[at], static_cast<uint16_t>(1 + below(2))});
+    claim.also = also;
+    claim.timeout_ns = below(4) == 0 ? 0 : 1 + below(8000);
+    claim.interval_ns = below(2) == 0 ? 0 : 500 + below(3000);
+    claim.by_word = below(2) == 0;
+    if (below(4) == 0) claim.key[0] = static_cast<uint8_t>(1 + below(3));
+    if (below(4) == 0) claim.meta = "several";
+    core_.apply(claim);
+    return true;
+}
+
+// One that is full is saturated behind it.
+bool Workload::claim_by_load() {
+    const uint32_t session = any_session();
+    if (session == shm::kNoRow) return false;
+    core::Claim claim;
+    claim.session = session;
+    claim.tag = static_cast<uint16_t>(below(8));
+    claim.pool = {};
+    claim.timeout_ns = below(4) == 0 ? 0 : 1 + below(8000);
+    std::vector<core::RouteMember> members;
+    for (uint32_t pool = 0; pool < 6; ++pool) {
+        if (below(2) == 0)
+            members.push_back({.pool = pool, .priority = static_cast<int32_t>(below(2))});
+    }
+    const core::Route route{.members = members, .cool_down_ns = below(2000)};
+    claim.route = &route;
+    core_.apply(claim);
+    return true;
 }
 
 }  // namespace dibs::tests

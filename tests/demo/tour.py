@@ -23,8 +23,8 @@ import xml.etree.ElementTree
 
 TOUR = os.path.abspath(sys.argv[1])
 INCIDENTS = {"1 client killed", "2 worker killed", "3 deadline", "4 cancel races", "5 rush",
-             "6 broker killed", "7 urgent claim", "8 GPU shared", "9 child left",
-             "10 pool grows", "11 shares 3 : 2 : 1"}
+             "6 broker killed", "7 urgent claim", "8 GPU shared", "9 routed",
+             "10 gangs of four", "11 child left", "12 pool grows", "13 shares 3 : 2 : 1"}
 COMMAND = ["/usr/bin/python3", TOUR, "--seconds", "5", "--out"]
 
 
@@ -37,10 +37,10 @@ def lines_where_there_is_no_terminal(folder):
     # Where it is, and how it is looked at: below the present folder.
     assert re.search(r"^picture: demo\.svg .*xdg-open demo\.svg", run.stdout, re.M), run.stdout
     assert "\x1b" not in run.stdout
-    assert run.stdout.splitlines()[-1] == "16 passed, 0 failed, 0 skipped", run.stdout
+    assert run.stdout.splitlines()[-1] == "18 passed, 0 failed, 0 skipped", run.stdout
     for words in ("A client is killed", "An idle worker is killed", "deadline passes",
                   "A cancel races a grant", "More claims come", "The broker is killed",
-                  "An urgent claim takes a slot", "A GPU of 80 GiB is shared", "A command leaves a process", "A burst comes to a pool",
+                  "An urgent claim takes a slot", "A GPU of 80 GiB is shared", "Claims come to two pools", "Two gangs of four", "A command leaves a process", "A burst comes to a pool",
                   "Three accounts want more than there is",
                   "Every claim is granted", "No slot is lost"):
         assert re.search(f"^ok .*{words}", run.stdout, re.M), words
@@ -49,8 +49,8 @@ def lines_where_there_is_no_terminal(folder):
 def facts_and_times_as_json(folder):
     told = json.loads((pathlib.Path(folder) / "demo.json").read_text())
     assert told["schema"] == "dibs.demo/1"
-    assert [fact["verdict"] for fact in told["facts"]] == ["passed"] * 16, told["facts"]
-    assert len(told["incidents"]) == 11 and told["claims_per_second"] > 0
+    assert [fact["verdict"] for fact in told["facts"]] == ["passed"] * 18, told["facts"]
+    assert len(told["incidents"]) == 13 and told["claims_per_second"] > 0
     for name, one in told["times"].items():
         quantiles = [one[key] for key in ("p50_ns", "p99_ns", "p999_ns")]
         known = [value for value in quantiles if value is not None]

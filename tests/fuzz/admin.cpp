@@ -29,7 +29,10 @@ constexpr dibs::core::Limits kLimits = {.pools = 4,
                                         .leases = 16,
                                         .arena_blocks = 32,
                                         .accounts = 8,
-                                        .label_sets = 8};
+                                        .label_sets = 8,
+                                        .applications = 8,
+                                        .groups = 10,
+                                        .tasks = 16};
 
 // A pool ordered by account with a worker that is only reported, and an account that pays.
 void make_shared(dibs::test::Bench& bench) {

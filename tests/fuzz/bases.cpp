@@ -25,7 +25,10 @@ constexpr core::Limits kLimits = {.pools = 14,
                                   .leases = 16,
                                   .arena_blocks = 48,
                                   .accounts = 8,
-                                  .label_sets = 8};
+                                  .label_sets = 8,
+                                  .applications = 8,
+                                  .groups = 10,
+                                  .tasks = 16};
 constexpr core::TimeNs kSecond = 1'000'000'000;
 
 void end_turn(core::Core& broker) {

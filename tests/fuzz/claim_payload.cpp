@@ -2,7 +2,7 @@
 // library reads it. What the broker lets through, the library can read.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/payload.hpp"
-#include "clientlib/payload_decoder.hpp"
+#include "clientlib/wire/payload_decoder.hpp"
 #include "tests/fuzz/bytes.hpp"
 
 namespace {

@@ -26,7 +26,10 @@ constexpr dibs::core::Limits kLimits = {.pools = 5,
                                         .leases = 16,
                                         .arena_blocks = 24,
                                         .accounts = 4,
-                                        .label_sets = 4};
+                                        .label_sets = 4,
+                                        .applications = 8,
+                                        .groups = 10,
+                                        .tasks = 16};
 
 void make_pools(Bench& bench) {
     const std::string_view attributes[] = {{"device=0\0", 9}, {"device=1\0", 9}};

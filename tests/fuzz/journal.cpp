@@ -28,7 +28,10 @@ constexpr dibs::core::Limits kLimits = {.pools = 8,
                                         .leases = 64,
                                         .arena_blocks = 32,
                                         .accounts = 16,
-                                        .label_sets = 32};
+                                        .label_sets = 32,
+                                        .applications = 8,
+                                        .groups = 10,
+                                        .tasks = 16};
 
 // What the table sizes of a recording's own snapshot may cost here.
 constexpr uint64_t kStateMax = 4ULL << 20;

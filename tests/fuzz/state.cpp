@@ -81,11 +81,12 @@ class Changed {
 
 // A place in the base, and how many bytes of the state are left there.
 size_t place_of(std::span<const std::byte> state, Bytes& input, size_t* room) {
-    const auto which = input.take<uint8_t>() % 20U;
+    constexpr auto kTables = static_cast<unsigned>(shm::Table::kCount);
+    const auto which = input.take<uint8_t>() % (kTables + 1);
     const auto row = input.take<uint8_t>();
     const auto at = input.take<uint8_t>();
     const auto* head = reinterpret_cast<const shm::StateHead*>(state.data());
-    if (which >= static_cast<unsigned>(shm::Table::kCount)) {  // the head
+    if (which == kTables) {  // the head
         const size_t place = at % sizeof(shm::StateHead);
         *room = sizeof(shm::StateHead) - place;
         return place;

@@ -7,7 +7,10 @@
 //   DIBS_JOURNALS=n    plays n journals of pools ordered by arrival, DIBS_PRIORITY_JOURNALS=n by
 //                      priority, DIBS_ACCOUNT_JOURNALS=n by account, DIBS_ELASTIC_JOURNALS=n of
 //                      elastic ones, DIBS_DISPATCH_JOURNALS=n of dispatched ones,
-//                      DIBS_SEVERAL_JOURNALS=n with claims over several pools
+//                      DIBS_SEVERAL_JOURNALS=n with claims over several pools,
+//                      DIBS_GANG_JOURNALS=n of applications and gangs,
+//                      DIBS_ELASTIC_GANG_JOURNALS=n of those in elastic pools
+//   DIBS_SWF=file      plays the jobs of this trace (Standard Workload Format) as gangs
 //   DIBS_LONG=1        plays twenty times as many as usual
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
@@ -16,11 +19,15 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
+#include <numeric>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tests/naive/journal_generator.hpp"
+#include "tests/naive/journal_of_trace.hpp"
 #include "tests/naive/journal_shrinker.hpp"
 #include "tests/naive/lockstep.hpp"
 
@@ -34,6 +41,8 @@ constexpr uint64_t kJournalsOfPriorities = 200;
 constexpr uint64_t kJournalsOfElasticPools = 200;
 constexpr uint64_t kJournalsOfDispatchedPools = 200;
 constexpr uint64_t kJournalsOfSeveralPools = 300;
+constexpr uint64_t kJournalsOfGangs = 200;
+constexpr uint64_t kJournalsOfElasticGangs = 100;
 constexpr size_t kSteps = 800;
 
 uint64_t from_environment(const char* name, uint64_t otherwise) {
@@ -178,6 +187,13 @@ constexpr const char* kMustBeSeenOfElasticPools[] = {"announced",
                                                      "slot-gone",
                                                      "stop"};
 
+constexpr const char* kMustBeSeenOfElasticGangs[] = {"create",
+                                                     "placeholder bound",
+                                                     "placeholder lost",
+                                                     "placeholder released",
+                                                     "placeholder replaced",
+                                                     "stop"};
+
 constexpr const char* kMustBeSeenOfDispatchedPools[] = {"create",
                                                         "end cancelled limit",
                                                         "end cancelled ok",
@@ -208,6 +224,26 @@ constexpr const char* kMustBeSeenOfSeveralPools[] = {"adopted further",
                                                      "lease-end expired-lease",
                                                      "lease-end worker-lost",
                                                      "lease-grace"};
+
+constexpr const char* kMustBeSeenOfGangs[] = {"application draining",
+                                              "application malformed",
+                                              "application manager-gone",
+                                              "application ok",
+                                              "application reservation-failed",
+                                              "application reservation-time-out",
+                                              "application too-many-units",
+                                              "end rejected app-ended",
+                                              "end rejected duplicate",
+                                              "end rejected ended",
+                                              "end rejected tables-full",
+                                              "placeholder bound",
+                                              "placeholder lost",
+                                              "placeholder released",
+                                              "placeholder replaced",
+                                              "result app-ended",
+                                              "result duplicate",
+                                              "result tables-full",
+                                              "task"};
 
 // All statements of S0 but those of the router over pools, 35 to 38, which comes later.
 constexpr size_t kMustBeTested[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13,
@@ -256,7 +292,8 @@ void play_journals(Flavour flavour,
     for (const size_t statement : must_be_tested)
         EXPECT_GT(coverage.tested[statement], 0U) << "S0." << statement;
     // Elastic pools have few workers: one turn in 200,000 is more than the log holds.
-    const bool has_few = flavour == Flavour::kElastic || flavour == Flavour::kDispatched;
+    const bool has_few = flavour == Flavour::kElastic || flavour == Flavour::kDispatched ||
+                         flavour == Flavour::kElasticGangs;
     EXPECT_TRUE(coverage.cuts != 0 || has_few);
     EXPECT_GT(coverage.restarts, 0U);
 }
@@ -297,6 +334,38 @@ TEST(Agreement, DecidesAsTheNaiveCoreOverSeveralPools) {
                   kJournalsOfSeveralPools,
                   kMustBeSeenOfSeveralPools,
                   {});
+}
+
+TEST(Agreement, DecidesAsTheNaiveCoreOnApplicationsAndGangs) {
+    play_journals(Flavour::kGangs, "DIBS_GANG_JOURNALS", kJournalsOfGangs, kMustBeSeenOfGangs, {});
+}
+
+TEST(Agreement, DecidesAsTheNaiveCoreOnGangsInElasticPools) {
+    play_journals(Flavour::kElasticGangs,
+                  "DIBS_ELASTIC_GANG_JOURNALS",
+                  kJournalsOfElasticGangs,
+                  kMustBeSeenOfElasticGangs,
+                  {});
+}
+
+// On each of 120 nodes of two processors. $DIBS_SWF is a trace, instead of jobs that are made up.
+TEST(Agreement, DecidesAsTheNaiveCoreOnJobsThatAreGangs) {
+    std::vector<TraceJob> jobs = made_jobs(1, 200);
+    if (const char* path = std::getenv("DIBS_SWF"); path != nullptr) {
+        std::ifstream file(path);
+        jobs = read_swf(file);
+    }
+    ASSERT_FALSE(jobs.empty());
+    const GangJournal gangs = gangs_of(jobs, 120);
+    EXPECT_EQ(gangs.started, jobs.size());
+    EXPECT_EQ(gangs.most_partial, 1U);
+    Coverage coverage;
+    if (const auto found = play_both(gangs.journal, &coverage); found)
+        FAIL() << report(gangs.journal, *found, 60);
+    const uint64_t waited_s =
+        std::accumulate(gangs.waits_s.begin(), gangs.waits_s.end(), uint64_t{0});
+    std::cout << jobs.size() << " gangs, " << coverage.turns << " turns, waited "
+              << waited_s / jobs.size() << " s on average\n";
 }
 
 TEST(Agreement, DecidesAsTheNaiveCoreInDispatchedPools) {

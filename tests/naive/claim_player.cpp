@@ -45,7 +45,13 @@ void Player<CoreType>::claim(const Step& step) {
     core::Route route = step.route.route;
     route.members = members;
     if (!members.empty()) claim.route = &route;
-    numbers_[step.label] = ++claims_played_;
+    core::MemberOf of;
+    of.application = step.gang.application;
+    of.task = step.gang.task;
+    of.group = step.gang.group;
+    of.priority = step.gang.priority;
+    if (step.gang.is_member) claim.member = &of;
+    numbers_[step.label] = next_number();
     core_.apply(claim);
 }
 

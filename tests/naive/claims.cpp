@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "tests/naive/gangs.hpp"
 #include "tests/naive/labels.hpp"
 #include "tests/naive/naive_core.hpp"
 #include "tests/naive/sums.hpp"
@@ -52,10 +53,7 @@ Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) co
     if (claim.meta.size() > shm::kMetaMax) return Reason::kPayload;
     *first_claim = claim_with_key(session.uid, claim.key);
     if (*first_claim != 0) return Reason::kDuplicate;
-    const auto pending = std::count_if(m_.claims.begin(), m_.claims.end(), [&](const auto& entry) {
-        return units_in(entry.second, claim.pool) != 0;
-    });
-    if (static_cast<uint64_t>(pending) >= pool.backlog_max) return Reason::kBacklogFull;
+    if (pending_of(claim.pool).size() >= pool.backlog_max) return Reason::kBacklogFull;
     const uint32_t blocks = blocks_for(claim.payload.size()) + blocks_for(claim.meta.size());
     if (blocks > arena_free()) return Reason::kArenaFull;
     if (claim_rows_used() >= limits_.claims || lease_rows_free() == 0) return Reason::kTablesFull;
@@ -72,11 +70,19 @@ Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) co
 // orders nothing. S0.9: it waits, and is looked at after those that came before it, when the turn
 // ends.
 void NaiveCore::apply(const core::Claim& given) {
-    const core::Claim command = given.route == nullptr ? given : placed(given);
+    core::Claim plain = given;
+    if (given.member !=
+        nullptr) {  // it is refused for these behind what a plain one is refused for
+        plain.also = {};
+        plain.route = nullptr;
+    }
+    const core::Claim command = plain.route == nullptr ? plain : placed(plain);
     const uint64_t number = ++m_.claims_seen;  // "a rejected claim has its number too"
     Pool* pool = pool_lives(command.pool) ? &m_.pools[command.pool] : nullptr;
     uint64_t first_claim = 0;
-    const Reason refusal = refusal_of(command, &first_claim);
+    Reason refusal = refusal_of(command, &first_claim);
+    if (refusal == Reason::kOk && given.member != nullptr)
+        refusal = member_refusal(m_, limits_, given, &first_claim);
     if (refusal != Reason::kOk) {
         if (pool != nullptr) pool->totals.turned_away += 1;
         Decision& end = tell(DecisionKind::kEnd, command.session);
@@ -116,6 +122,7 @@ void NaiveCore::apply(const core::Claim& given) {
     claim.priority = command.priority;
     if (by_account(command.pool)) take_terms(claim, command.terms);
     take_vectors(claim, command);
+    if (given.member != nullptr) gangs().take_member(claim, *given.member);
     for (const uint32_t one : pools_of(claim))
         m_.pools[one].totals.accepted += 1;
     m_.claims[number] = claim;
@@ -165,6 +172,7 @@ void NaiveCore::apply(const core::Cancel& cancel) {
         end_claim_and_free(claim, Outcome::kCancelled, Reason::kOk);
     } else if (lease != 0) {
         count_release(m_.leases.at(lease));
+        gangs().lease_ends(m_.leases.at(lease), shm::TaskState::kCompleted);
         end_lease_and_free(lease, false);
     }
 }
@@ -251,7 +259,7 @@ void NaiveCore::reserve(uint64_t number) {
         assign.round = slot.round;
         assign.claim = number;
         assign.user_data = slot.worker_tag;
-        list_part(assign, slot);
+        list_part(assign, slot, claim.most);
         assign.provision = by_account(slot.pool) && !has_all(slot.labels, claim.provisionable);
     }
 }
@@ -272,6 +280,8 @@ void NaiveCore::reject_impatient(uint64_t number) {
 // where the pool is closed nothing waits any more, and it gets its result.
 void NaiveCore::wait_again(uint64_t number) {
     Claim& claim = m_.claims.at(number);
+    claim.is_held_back = claim.application != 0;  // whether it was to replace one or not
+    gangs().let_go(claim);
     claim.is_confirming = false;
     claim.slots.clear();
     claim.abort = 0;
@@ -294,6 +304,7 @@ void NaiveCore::end_claim(uint64_t number, Outcome outcome, Reason reason, uint6
     const Claim claim = m_.claims.at(number);
     m_.claims.erase(number);
     arena_freed(claim.payload_blocks + claim.meta_blocks);
+    gangs().claim_ended(claim, outcome);
     for (const uint32_t pool : pools_of(claim)) {
         Totals& totals = m_.pools.at(pool).totals;
         if (outcome == Outcome::kExpired) totals.expired += 1;

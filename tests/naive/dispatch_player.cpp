@@ -110,7 +110,7 @@ void Player<CoreType>::dispatch(const Step& step) {
         case StepKind::kBehaviour:
             return play(behaviour(step));
         default:
-            return;
+            return gang(step);
     }
 }
 

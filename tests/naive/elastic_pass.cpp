@@ -16,7 +16,8 @@ namespace dibs::naive {
 using core::DecisionKind;
 using shm::OrderState;
 
-// R: leased, or parts of it are, or reserved for a claim, or its holder is being killed.
+// R: leased, or parts of it are, or reserved for a claim, or a placeholder's, or its holder is
+// being killed.
 uint64_t NaiveCore::running_units(uint32_t pool) const {
     if (is_dispatched(pool)) {
         return static_cast<uint64_t>(
@@ -29,7 +30,8 @@ uint64_t NaiveCore::running_units(uint32_t pool) const {
             const Slot& slot = entry.second;
             if (slot.pool != pool || slot.part_of) return false;
             return slot.is == SlotIs::kReserved || slot.is == SlotIs::kLeased ||
-                   slot.is == SlotIs::kShared || slot.holder_is_killed;
+                   slot.is == SlotIs::kShared || slot.is == SlotIs::kPlaceholder ||
+                   slot.holder_is_killed;
         }));
 }
 
@@ -285,7 +287,7 @@ bool NaiveCore::is_below_limit(uint32_t pool) const {
 bool NaiveCore::is_to_stop(const Slot& slot) const {
     const bool is_held = slot.is == SlotIs::kReserved || slot.is == SlotIs::kKept ||
                          slot.is == SlotIs::kLeased || slot.is == SlotIs::kShared ||
-                         slot.holder_is_killed;
+                         slot.is == SlotIs::kPlaceholder || slot.holder_is_killed;
     const auto entry = m_.entries.find(slot.entry);
     const bool has_process = entry != m_.entries.end();
     const bool may_be_well = has_process ? !entry->second.is_hopeless : slot.is == SlotIs::kUnknown;

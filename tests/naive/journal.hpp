@@ -99,6 +99,32 @@ struct DispatchSpec {
     bool ok = true;  // of an operation, a probe, a reading
 };
 
+// Of a group of an application's tasks.
+struct GroupOfGang {
+    std::string name;
+    uint32_t members = 1;
+    std::vector<core::Amount> resource;
+};
+
+// What is said of an application or of one of its tasks; of a claim, whose it is.
+struct GangSpec {
+    std::string application;  // of a claim: empty, it is none's
+    bool is_member = false;   // claim
+    std::string task;
+    std::string group;
+    int32_t priority = 1;
+    core::ApplicationEvent::Kind kind = core::ApplicationEvent::Kind::kAdopt;
+    uint32_t uid = 0;  // without a session
+    bool assigned = false;
+    std::vector<GroupOfGang> groups;
+    uint64_t placeholder_timeout_ns = 0;
+    uint64_t manager_timeout_ns = 0;
+    shm::GangStyle style = shm::GangStyle::kSoft;
+    std::string parameters;
+    uint32_t tags_size = 0;
+    bool recover = false;
+};
+
 struct Caller {
     std::string worker;
     std::vector<std::string> labels;
@@ -142,6 +168,8 @@ enum class StepKind {
     kProcess,
     kProbe,
     kBehaviour,
+    kApplication,
+    kApplicationEvent,
     kRestart,  // the core dies in the middle of a turn; another one takes that back and does it
                // again
     kTurnEnd,
@@ -196,6 +224,7 @@ struct Step {
     // `name` is an entry's, `type_name` a worker's type, `terms.event_ns` when it was so; of a
     // reading of the queue `labels` are the names.
     DispatchSpec dispatch;
+    GangSpec gang;
     uint64_t at_ns = 0;  // turn end: the time of the turn that it opens
     Death death = Death::kNone;
 };

@@ -56,6 +56,7 @@ std::string wrong_bytes(const core::Core& core, const Journal& journal) {
     for (uint32_t row = 0; row < core.claims_max(); ++row) {
         const shm::ClaimRow& claim = core.claim(row);
         if (claim.state == shm::ClaimState::kFree || claim.lease != shm::kNoRow) continue;
+        if (claim.session == shm::kNoRow) continue;  // an application's ask
         // One that waits again after it was adopted has its adopter's words.
         if (step_with(journal, StepKind::kAdopt, claim.user_data) != nullptr) continue;
         const Step* step = step_with(journal, StepKind::kClaim, claim.user_data);

@@ -111,6 +111,7 @@ void choose_limits(Dice& dice, const Character& character, core::Limits& limits)
     limits.arena_blocks = dice.one_of<uint32_t>({2, 6, 20, 200, 200, 200});
     limits.log_images = 2048;
     limits.log_stores = 1024;
+    if (!character.gangs) limits.applications = limits.groups = limits.tasks = 1;
     if (character.large) {
         limits.claims = 256;
         limits.leases = 256;
@@ -276,8 +277,28 @@ void choose_of_several(Dice& dice, PoolSpec& pool) {
     if (dice.percent(70)) pool.config.backlog_max = 64;
 }
 
+// Few rows of each, so that they run out; pools that suit.
+void choose_gangs(Dice& dice, Character& character, core::Limits& limits) {
+    character.gangs = true;
+    character.large = false;
+    character.priorities = character.elastic || dice.percent(35);
+    character.sessions = dice.one_of<size_t>({2, 3, 4, 6});
+    character.claim_weight = dice.one_of<uint64_t>({30, 60, 90});
+    character.release_weight = dice.one_of<uint64_t>({12, 30, 60});
+    limits.applications = dice.one_of<uint32_t>({4, 8, 16, 64});
+    limits.groups = dice.one_of<uint32_t>({3, 8, 64, 64});
+    limits.tasks = dice.one_of<uint32_t>({4, 16, 64, 64});
+}
+
+void choose_of_gangs(Dice& dice, PoolSpec& pool) {
+    pool.config.gang_max = dice.one_of<uint32_t>({2, 4, 64, 64});
+    if (dice.percent(80)) pool.config.when_busy = WhenBusy::kWait;
+    if (dice.percent(80)) pool.config.backlog_max = 64;
+    if (dice.percent(70)) pool.required_label.clear();
+}
+
 void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>& pools) {
-    const size_t most = character.accounts || character.elastic ? 2 : 5;
+    const size_t most = character.accounts || character.elastic ? 2 : character.gangs ? 3 : 5;
     const size_t least = character.several ? 2 : 1;
     const size_t count = character.large ? 2 : dice.between(least, most);
     for (size_t i = 0; i < count; ++i) {
@@ -302,6 +323,7 @@ void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>&
             if (is_dispatched) choose_dispatch(dice, pool.config);
         }
         if (character.several) choose_of_several(dice, pool);
+        if (character.gangs) choose_of_gangs(dice, pool);
         pool.name = "pool" + std::to_string(i);
         pools.push_back(pool);
     }
@@ -312,13 +334,17 @@ void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>&
 Character choose_character(Dice& dice, Journal& journal, Flavour flavour) {
     Character character =
         flavour == Flavour::kAccounts ? choose_account_frequencies(dice) : choose_frequencies(dice);
-    const bool is_elastic = flavour == Flavour::kElastic || flavour == Flavour::kDispatched;
+    const bool is_elastic = flavour == Flavour::kElastic || flavour == Flavour::kDispatched ||
+                            flavour == Flavour::kElasticGangs;
+    const bool has_gangs = flavour == Flavour::kGangs || flavour == Flavour::kElasticGangs;
     character.priorities = flavour == Flavour::kPriorities || is_elastic;
     if (is_elastic) choose_elastic_frequencies(dice, character);
     if (flavour == Flavour::kSeveral) choose_several(dice, character);
+    if (has_gangs) character.large = false;
     if (flavour == Flavour::kDispatched) choose_dispatch_frequencies(dice, character);
     if (flavour == Flavour::kAccounts && dice.percent(40)) choose_elastic_accounts(dice, character);
     choose_limits(dice, character, journal.limits);
+    if (has_gangs) choose_gangs(dice, character, journal.limits);
     choose_pools(dice, character, journal.pools);
     if (character.dispatched) journal.limits.entries = dice.one_of<uint32_t>({3, 8, 64, 64, 64});
     uint32_t counted = 0;
@@ -351,6 +377,7 @@ PoolSpec changed_pool(Dice& dice, const Character& character, const PoolSpec& po
     const uint32_t resized = old.slots + static_cast<uint32_t>(dice.below(3)) - 1;
     other.config.slots = counted ? std::max(1U, resized) : 0;
     other.vector = pool.vector;
+    if (character.gangs) choose_of_gangs(dice, other);
     // One made anew may have no resources, and be lazy, as no worker pool with resources may be.
     if (!counted && old.expiry == shm::ExpiryMode::kLazy) other.vector.clear();
     if (pool.config.workers_max != 0) choose_sizes(dice, other);

@@ -28,6 +28,7 @@ struct Character {
     uint64_t refusal_permille = 0;  // of steps in which whoever is asked refuses for now
 
     bool priorities = false;  // most pools are ordered by them
+    bool gangs = false;       // applications, whose tasks claim
     bool several = false;     // many claims are over several pools
 
     bool elastic = false;  // most pools are

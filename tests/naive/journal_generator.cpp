@@ -16,6 +16,9 @@ using shm::WhenBusy;
 void Writer::put(Step step) {
     if (step.label == kNoLabel) step.label = static_cast<uint32_t>(journal_.steps.size());
     player_->play(step);
+    label_of_number_.resize(std::max(label_of_number_.size(), model().claims_seen + 1), kNoLabel);
+    if (step.kind == StepKind::kClaim && player_->numbers().contains(step.label))
+        label_of_number_.at(player_->numbers().at(step.label)) = step.label;
     journal_.steps.push_back(std::move(step));
 }
 
@@ -79,7 +82,8 @@ void Writer::write_one() {
         harvest();
     } else if (has_lapsing() ? dice_.percent(50) : dice_.below(200) == 0) {
         touch();
-    } else if (!write_one_of_accounts() && !write_one_of_dispatch() && !write_one_of_elastic()) {
+    } else if (!write_one_of_accounts() && !write_one_of_dispatch() && !write_one_of_elastic() &&
+               !write_one_of_gangs()) {
         switch (dice_.weighed(
             {character_.claim_weight, 4, character_.release_weight, 5, 8, 60, 3, 1})) {
             case 0:
@@ -115,7 +119,7 @@ void Writer::write_one() {
 void Writer::open() {
     Step step;
     step.kind = StepKind::kOpen;
-    step.open.uid = 1000 + static_cast<uint32_t>(dice_.below(3));
+    step.open.uid = 1000 + static_cast<uint32_t>(dice_.below(character_.gangs ? 2 : 3));
     step.open.pid = 100 + static_cast<uint32_t>(journal_.steps.size());
     if (character_.accounts && dice_.percent(40)) step.name = any_account();
     step.open.tags_max = character_.large ? uint16_t{64} : dice_.one_of<uint16_t>({2, 6, 64});
@@ -203,7 +207,7 @@ void Writer::claim() {
     if (step.pool != kNoLabel && dice_.percent(80)) want_part(step);
     if (!character_.dispatched && dice_.percent(6)) route(step);
     if (character_.several && step.route.members.empty() && dice_.percent(45)) want_several(step);
-    label_of_number_.push_back(static_cast<uint32_t>(journal_.steps.size()));
+    if (character_.gangs && dice_.percent(55)) be_member(step);
     put(step);
 }
 
@@ -244,6 +248,7 @@ void Writer::change_priority() {
     if (!model().claims.empty() && dice_.percent(90)) {
         step.subject = label_of_number_.at(dice_.any(model().claims).second.number);
     }
+    if (step.subject == kNoLabel) return;  // an application's
     step.terms.priority_given = dice_.percent(95);
     step.claim.priority = any_priority();
     put(step);
@@ -261,6 +266,7 @@ void Writer::cancel() {
     step.tag = static_cast<uint16_t>(dice_.below(8));
     if (!model().claims.empty() && dice_.percent(70)) {
         const Claim& claim = dice_.any(model().claims).second;
+        if (claim.is_ask()) return;
         step.session = label_of_session(claim.session);
         step.tag = claim.tag;
     } else if (!model().leases.empty() && dice_.percent(60)) {
@@ -283,6 +289,7 @@ void Writer::steer() {
         step.steer = core::Steer::Kind::kCancel;
         if (model().claims.empty()) return;
         const auto& [number, claim] = dice_.any(model().claims);
+        if (claim.is_ask()) return;
         step.subject = label_of_number_[number];
         step.session = label_of_session(claim.session);
         step.tag = claim.tag;
@@ -375,6 +382,10 @@ std::vector<TimeNs> Writer::instants() const {
         if (lease.is_uncollected || lease.is_being_killed) continue;
         const bool ends = lease.is_in_grace || lease.is_revoking;
         instants.push_back(ends ? lease.grace_until_ns : lease.expires_ns);
+    }
+    for (const auto& [number, app] : model().applications) {
+        instants.push_back(app.placeholder_until_ns);
+        instants.push_back(app.manager_until_ns);
     }
     const TimeNs now = model().now;
     std::erase_if(instants, [&](TimeNs at) { return at >= shm::kNever - 1 || at < now; });

@@ -14,7 +14,16 @@
 namespace dibs::naive {
 
 // Which pools a journal is about.
-enum class Flavour { kArrival, kAccounts, kPriorities, kElastic, kDispatched, kSeveral };
+enum class Flavour {
+    kArrival,
+    kAccounts,
+    kPriorities,
+    kElastic,
+    kDispatched,
+    kSeveral,
+    kGangs,
+    kElasticGangs
+};
 
 Journal generate_journal(uint64_t seed, size_t steps, Flavour flavour);
 

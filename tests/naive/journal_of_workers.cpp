@@ -71,6 +71,7 @@ Word Writer::word_for(const Slot& slot) {
             if (is_too_late(slot)) return kWords[dice_.weighed({8, 40, 40, 3, 3, 4, unprotect})];
             return kWords[dice_.weighed({3, 80, 12, 3, 3, 7, unprotect})];
         case SlotIs::kKept:
+        case SlotIs::kPlaceholder:
             return kWords[dice_.weighed({20, 4, 4, 4, 6, 5, unprotect})];
         case SlotIs::kLeased:
             return kWords[dice_.weighed({8, 5, 5, 60, 5, 8, unprotect})];

@@ -95,6 +95,15 @@ class Writer {
 
     void want_several(Step& step);
 
+    // journal_of_gangs.cpp: applications, their gangs and their tasks
+    bool write_one_of_gangs();
+    void add_application();
+    void application_event();
+    void be_member(Step& step);
+    std::vector<core::Amount> share_of(uint32_t pool, uint64_t percent);
+    const Application* any_application();
+    uint32_t session_of(uint32_t uid);
+
     // journal_of_vectors.cpp
     void want_part(Step& step);
     void accept_offer(Step& step);

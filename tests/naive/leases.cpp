@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "tests/naive/gangs.hpp"
 #include "tests/naive/labels.hpp"
 #include "tests/naive/naive_core.hpp"
 #include "tests/naive/sums.hpp"
@@ -54,7 +55,8 @@ void NaiveCore::grant(uint64_t number) {
     lease.cost = claim.carried;
     // "A plain claim, of one unit, without interval, key and payload."
     const bool is_plain = claim.units == 1 && claim.interval_ns == 0 && claim.key == core::Key{} &&
-                          claim.payload_blocks == 0 && claim.meta_blocks == 0 && claim.also.empty();
+                          claim.payload_blocks == 0 && claim.meta_blocks == 0 &&
+                          claim.also.empty() && claim.application == 0;
     lease.may_park = is_plain && parks(claim.pool) && !is_draining(claim.pool);
     m_.leases[number] = lease;
     m_.ended.erase(number);
@@ -66,6 +68,9 @@ void NaiveCore::grant(uint64_t number) {
         slot.claim = number;
         slot.fence = lease.fences.at(slot.pool);
         slot.has_confirmed = true;
+        // "A smaller member's part is cut to what it wants."
+        for (size_t at = 0; at < slot.part.size(); ++at)
+            slot.part[at] = std::min(slot.part[at], claim.most[at]);
         // Of accounts.
         slot.is_unconfirmed = slot.session == shm::kNoRow;
         slot.assigned_ns = m_.now;
@@ -90,7 +95,8 @@ void NaiveCore::grant(uint64_t number) {
     if (grant.has_class) grant.to_class = claim.served_class;
     list_slots(grant, slots_in(lease, lease.pool));
     if (!claim.also.empty()) return tell_further(decisions_.size() - 1, m_.leases.at(number));
-    list_part(grant, m_.slots.at(lease.slots.front()));
+    list_part(grant, m_.slots.at(lease.slots.front()), claim.most);
+    gangs().granted(claim);
 }
 
 // "Release, fail, keepalive check in this order." Empty: go on.
@@ -120,6 +126,7 @@ void NaiveCore::apply(const core::Release& release) {
     if (refusal == Reason::kNotHolder) name_holder(decisions_.back(), &m_.leases.at(release.lease));
     if (refusal) return;
     count_release(m_.leases.at(release.lease));
+    gangs().lease_ends(m_.leases.at(release.lease), shm::TaskState::kCompleted);
     end_lease_and_free(release.lease, release.broken);
 }
 
@@ -161,6 +168,7 @@ shm::Reason NaiveCore::apply(const core::Steer& steer, TimeNs* granted_ns) {
     if (steer.kind == core::Steer::Kind::kCancel) {
         if (steer.number == 0 || steer.number > m_.claims_seen) return Reason::kNotFound;
         if (!m_.claims.contains(steer.number)) return Reason::kAlreadyEnded;
+        if (m_.claims.at(steer.number).is_ask()) return Reason::kNotFound;
         end_claim_and_free(steer.number, shm::Outcome::kCancelled, Reason::kRevoked);
         return Reason::kOk;
     }
@@ -174,6 +182,7 @@ shm::Reason NaiveCore::apply(const core::Steer& steer, TimeNs* granted_ns) {
     if (m_.leases.at(steer.lease).is_being_killed) return Reason::kState;
     if (steer.kind == core::Steer::Kind::kRelease) {
         tell_lease_end(m_.leases.at(steer.lease), Reason::kRevoked);
+        gangs().lease_ends(m_.leases.at(steer.lease), shm::TaskState::kKilled);
         end_lease_and_free(steer.lease, false);
     } else {
         *granted_ns = keep_alive(m_.leases.at(steer.lease), steer.interval_ns);
@@ -207,6 +216,7 @@ std::vector<uint64_t> NaiveCore::remove_lease(uint64_t id) {
     // "As the lease ends, the pool's next fence grows by all its takes."
     m_.pools.at(lease.pool).fence_next += lease.takes;
     m_.leases.erase(id);
+    gangs().lease_ends(lease, shm::TaskState::kFailed);
     use_ended(lease);
     arena_freed(lease.meta_blocks);
     for (const uint64_t slot : lease.slots)

@@ -13,6 +13,7 @@
 #include "tests/naive/account_rows.hpp"
 #include "tests/naive/dispatch_rows.hpp"
 #include "tests/naive/elastic_rows.hpp"
+#include "tests/naive/gang_rows.hpp"
 #include "tests/naive/journal_bytes.hpp"
 #include "tests/naive/naive_core.hpp"
 #include "tests/naive/player.hpp"
@@ -46,7 +47,10 @@ class Lockstep {
                           [](const PoolSpec& pool) { return pool.config.workers_max != 0; })),
           has_several_(std::any_of(journal.steps.begin(),
                                    journal.steps.end(),
-                                   [](const Step& step) { return !step.also.empty(); })),
+                                   [](const Step& step) {
+                                       return !step.also.empty() ||
+                                              step.kind == StepKind::kApplication;
+                                   })),
           has_restarts_(
               std::any_of(journal.steps.begin(),
                           journal.steps.end(),
@@ -241,7 +245,7 @@ bool Lockstep::close_turn(size_t step, Death death) {
     for (const DecisionLine& line : naive_player_.lines())
         coverage_->count(line);
     if (!ended) return disagree(step, "the core has work left after 10,000 turns at one time");
-    // The statements are about claims of one pool.
+    // The statements are about claims of one pool, and of no application.
     const std::string broken =
         has_several_ ? ""
                      : statements_.judge(record_.close(naive_.model().now, *real_, *real_player_));
@@ -339,6 +343,8 @@ bool Lockstep::compare(size_t step) {
             step,
             "next due: core " + std::to_string(due) + ", naive " + std::to_string(expected_due));
     }
+    const std::string apart = gang_difference(*real_, naive_);
+    if (!apart.empty()) return disagree(step, apart);
     const std::string wrong = wrong_bytes(*real_, journal_);
     if (!wrong.empty()) return disagree(step, wrong + " is not what was brought");
     const std::vector<std::string> violations = real_->check_all();
@@ -413,9 +419,14 @@ void Coverage::count(const DecisionLine& line) {
     if (line.part != 0) key += " further";
     const bool is_wide = line.kind == core::DecisionKind::kCreate && line.value != 0;
     if (is_wide) key += " wide";
+    if (line.kind == core::DecisionKind::kPlaceholder) {
+        constexpr const char* kNews[] = {" bound", " replaced", " released", " lost"};
+        key += kNews[line.to_class];
+    }
     if (line.kind == core::DecisionKind::kEnd) key += std::string(" ") + name_of(line.outcome);
     if (line.kind == core::DecisionKind::kEnd || line.kind == core::DecisionKind::kResult ||
-        line.kind == core::DecisionKind::kLeaseEnd) {
+        line.kind == core::DecisionKind::kLeaseEnd ||
+        line.kind == core::DecisionKind::kApplication) {
         key += std::string(" ") + name_of(line.reason);
     }
     seen[key] += 1;

@@ -16,12 +16,11 @@
 #include <vector>
 
 #include "broker/core/command.hpp"
+#include "tests/naive/gang_model.hpp"
 
 namespace dibs::naive {
 
-using core::TimeNs;
 using Labels = std::set<std::string>;
-using Vector = std::vector<uint64_t>;              // by its pool's order of resources
 using Money = std::array<int64_t, shm::kClasses>;  // micro-units, P0 first
 
 inline constexpr uint8_t kFreeClass = shm::kClasses;
@@ -45,7 +44,18 @@ struct Account {
 // A kept slot is reserved without a claim: after a retriable refusal, until its time (S0.25).
 // A shared one has parts, which are leased.
 // An ordered one has no worker yet.
-enum class SlotIs { kIdle, kReserved, kKept, kLeased, kRecovering, kUnknown, kShared, kOrdered };
+// A placeholder's is held for a member of a gang, who has not come yet.
+enum class SlotIs {
+    kIdle,
+    kReserved,
+    kKept,
+    kLeased,
+    kRecovering,
+    kUnknown,
+    kShared,
+    kOrdered,
+    kPlaceholder
+};
 
 struct Slot {
     uint64_t id = 0;
@@ -98,6 +108,8 @@ struct Slot {
     bool is_broken = false;  // its probes have failed for too long
     TimeNs probe_ns = 0;     // the last good one began
     TimeNs came_ns = 0;      // it was reported first; `confirmed_ns` is of its last report
+    std::optional<PlaceholderName>
+        placeholder;  // whose it is, also while a member is to replace it
 };
 
 // Of a queue that is kept elsewhere.
@@ -164,6 +176,11 @@ struct Claim {
     bool is_promised = false;
     uint64_t abort = 0;  // whom it preempted
     bool is_locked = false;
+    uint64_t application = 0;  // of an ask or of a task's claim: its number
+    std::string task;
+    bool is_held_back = false;  // by its application: in no backlog
+
+    [[nodiscard]] bool is_ask() const { return application != 0 && task.empty(); }
 };
 
 // The units of this pool that it wants; 0: none.
@@ -342,8 +359,9 @@ struct Model {
     uint32_t types_seen = 0;
     std::map<uint32_t, Type> types;
     uint64_t entries_seen = 0;
-    std::map<uint64_t, Entry> entries;       // by id
-    std::map<uint64_t, std::string> errors;  // of workers, by the claim's number
+    std::map<uint64_t, Entry> entries;             // by id
+    std::map<uint64_t, std::string> errors;        // of workers, by the claim's number
+    std::map<uint64_t, Application> applications;  // by number
     struct Pulled {
         uint64_t slot;
         uint64_t user_data;

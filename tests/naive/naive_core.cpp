@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "tests/naive/gangs.hpp"
+
 namespace dibs::naive {
 
 using core::Decision;
@@ -46,8 +48,14 @@ void NaiveCore::decide(bool last_pass) {
     sweep_reservations();
     run_timers();
     boots_time_out();
+    gangs().run_timers();
+    gangs().look();
     m_.has_passed = true;
-    pass_over_pools();
+    // "Looks at applications and passes, alternating until nothing changes."
+    do
+        pass_over_pools();
+    while (gangs().look());
+    gangs().reject_held();
     tell_drained();
     if (last_pass) tell_pulled();
     if (last_pass && !m_.pass_once_more) publish_demand();  // "behind its last pass"
@@ -61,9 +69,19 @@ void NaiveCore::pass_in_order(uint32_t pool) {
     bool somebody_waits = false;
     uint64_t passed_over = 0;
     held_back_.clear();
+    const std::optional<uint64_t> half = half_reserved(m_, pool);
+    gangs().serve_half_reserved(pool);
     for (const uint64_t number : order_of(pool)) {
         const Claim& claim = m_.claims.at(number);
         if (claim.is_confirming) continue;
+        if (claim.is_ask()) {
+            gangs().take_placeholders(number);
+            if (!m_.claims.contains(number)) continue;
+            somebody_waits = true;
+            if (passed_over++ == 32 || !holds_back_some(claim)) break;
+            held_back_.push_back(claim.least);
+            continue;
+        }
         if (!claim.also.empty()) {
             goes_back_ = can_be_served(claim);
             if (goes_back_) serve(number);
@@ -83,11 +101,26 @@ void NaiveCore::pass_in_order(uint32_t pool) {
         }
     }
     held_back_.clear();
+    // "Its asks are served before all else", of one that holds a part only now as well.
+    const std::optional<uint64_t> half_now = half_reserved(m_, pool);
+    if (half_now && half_now != half) return pass_in_order(pool);
     for (const uint64_t number : pending_of(pool)) {
         const Claim& claim = m_.claims.at(number);
         const bool is_passed_over = (somebody_waits || is_held(claim)) && claim.also.empty();
         if (is_passed_over && claim.is_impatient && !claim.is_confirming) reject_impatient(number);
     }
+}
+
+Gangs NaiveCore::gangs() {
+    return Gangs(*this);
+}
+
+Reason NaiveCore::apply(const core::AddApplication& command, uint64_t* number) {
+    return gangs().add(command, number);
+}
+
+Reason NaiveCore::apply(const core::ApplicationEvent& event, uint64_t* value) {
+    return gangs().apply(event, value);
 }
 
 void NaiveCore::pass_over(uint32_t pool) {
@@ -125,7 +158,7 @@ void NaiveCore::tell_drained() {
         pool.drain_told = true;
         tell(DecisionKind::kDrained, shm::kNoRow).pool = row;
     }
-    if (!m_.is_draining || m_.drain_told || !m_.claims.empty()) return;
+    if (!m_.is_draining || m_.drain_told || !m_.claims.empty()) return;  // none is held back then
     m_.drain_told = true;
     tell(DecisionKind::kDrained, shm::kNoRow);
 }

@@ -26,8 +26,11 @@
 #include "broker/core/decision.hpp"
 #include "broker/core/match/offers.hpp"
 #include "tests/naive/model.hpp"
+#include "tests/naive/passes.hpp"
 
 namespace dibs::naive {
+
+class Gangs;
 
 class NaiveCore {
   public:
@@ -73,6 +76,8 @@ class NaiveCore {
     void apply(const core::ProcessReport& report);
     void apply(const core::Probe& probe);
     void apply(const core::SetBehaviour& set);
+    shm::Reason apply(const core::AddApplication& command, uint64_t* number);
+    shm::Reason apply(const core::ApplicationEvent& event, uint64_t* value);
 
     [[nodiscard]] std::span<const core::Decision> decisions() const { return decisions_; }
     [[nodiscard]] std::span<const core::DecidedSlot> decided_slots(
@@ -120,6 +125,9 @@ class NaiveCore {
     [[nodiscard]] std::map<std::string, Account> known_accounts() const;
 
   private:
+    friend class Gangs;  // gangs.hpp
+    Gangs gangs();
+
     // turn
     void sweep_reservations();
     void run_timers();
@@ -141,6 +149,7 @@ class NaiveCore {
     bool change_is_refused(uint32_t row, const core::PoolConfig& config) const;
     void grow_pool(uint32_t row);
     void shrink_pool(uint32_t row);
+    void end_waiting(uint32_t row);
     void drain_slot(Slot& slot, bool on);
     std::vector<uint64_t> pending_of(uint32_t pool) const;
     uint64_t unconfirmed_of(uint32_t pool) const;
@@ -243,13 +252,14 @@ class NaiveCore {
     uint64_t parts_of(uint64_t slot) const;
     void serve_part(uint64_t number, uint64_t slot);
     void join_part(uint64_t part);
-    void list_part(core::Decision& decision, const Slot& slot);
+    void list_part(core::Decision& decision, const Slot& slot, const Vector& most);
     bool is_leaving(const Slot& slot) const;
     Vector usual_capacity(uint32_t pool) const;
     shm::Reason announced_vector_refusal(const core::Announce& announce,
                                          const Slot* existing) const;
     bool must_answer(uint64_t slot) const;
-    bool may_have_part(uint32_t pool) const;
+    bool may_have_part(const Claim& claim) const;
+    Slot part_from(uint64_t slot, const Vector& most);
     bool holds_back_some(const Claim& claim) const;
     bool is_held_back(const Slot& slot) const;
     std::vector<uint64_t> ready_for(const Claim& claim) const;
@@ -280,20 +290,7 @@ class NaiveCore {
     static void move_balance(Account& account, const Money& by, int sign);
 
     // the pass over a pool ordered by account
-    struct Pass {
-        struct Held {
-            uint8_t at_class = 0;
-            std::vector<uint64_t> slots;
-        };
-        uint32_t pool = 0;
-        std::map<uint64_t, uint8_t> classes;  // of waiting claims, by number
-        std::set<uint64_t> held;              // slots held back for a claim of several units
-        std::set<uint64_t> held_in_step;
-        std::set<uint64_t> preempted;  // slots
-        bool service_is_over = false;
-        std::map<uint64_t, Held> held_by;  // in step 2, by claim number
-        bool kept_in_vain = false;         // by a claim that ends, or would not any more
-    };
+    using Pass = AccountPass;
     void pass_by_account(uint32_t pool);
     std::vector<uint64_t> list_of(const Pass& pass, uint8_t at) const;
     void match(Pass& pass, uint8_t at, bool provisioned);
@@ -313,12 +310,6 @@ class NaiveCore {
     [[nodiscard]] bool may_be_served(const Claim& claim,
                                      const Labels& labels,
                                      const std::vector<Labels>& coming) const;
-    struct AccountLook {
-        bool is_over_quota = false;
-        bool has_ordered = false;
-        uint64_t needed = 0;      // slots that claims count on
-        std::set<uint64_t> kept;  // the idle ones of these
-    };
     void provision(const Pass& pass);
     void order_one(const Pass& pass, AccountLook& look);
     [[nodiscard]] uint32_t cheapest_for(const Claim& claim,
@@ -373,17 +364,8 @@ class NaiveCore {
     bool time_changes(TimeNs at) const;
 
     // elastic pools whose slots have resources
-    struct Task {
-        uint64_t size = 0;
-        uint64_t number = 0;
-        bool is_whole = false;
-        Vector least;
-    };
-    struct Box {
-        bool is_untouched = true;
-        uint64_t parts = UINT64_MAX;
-        Vector left;
-    };
+    using Task = SizedTask;
+    using Box = WorkerBox;
     void order_for_tasks(uint32_t pool);
     bool order_and_stop(uint32_t pool);
     [[nodiscard]] std::vector<Task> tasks_of(uint32_t pool) const;

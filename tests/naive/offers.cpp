@@ -35,7 +35,8 @@ std::vector<core::Offer> NaiveCore::offers(uint32_t pool,
     const bool waits = std::any_of(m_.claims.begin(), m_.claims.end(), [&](const auto& entry) {
         const Claim& claim = entry.second;
         const bool by_priority = m_.pools.at(pool).config.order == shm::PoolOrder::kPriority;
-        return claim.pool == pool && !claim.is_confirming && !(by_priority && claim.priority < 1);
+        return claim.pool == pool && !claim.is_confirming && !claim.is_held_back &&
+               !(by_priority && claim.priority < 1);
     });
     if (waits || is_draining(pool)) return found;
     const bool counted = m_.pools.at(pool).config.kind == shm::PoolKind::kCounted;

@@ -452,6 +452,11 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             line.to_class = decision.to_class;
             if (decision.kind != DecisionKind::kRefund) of_slot();
             break;
+        case DecisionKind::kApplication:
+        case DecisionKind::kTask:
+        case DecisionKind::kPlaceholder:
+            word_gang(decision, line);
+            break;
         case DecisionKind::kPulled:
             of_slot();
             line.claim = decision.claim;

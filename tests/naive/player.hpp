@@ -86,6 +86,9 @@ class Player {
     void provide(const Step& step);
     void provisioned(const Step& step);
     void dispatch(const Step& step);
+    void gang(const Step& step);
+    uint64_t next_number() const;
+    void word_gang(const core::Decision& decision, DecisionLine& line) const;
     uint64_t slot_id(uint32_t label) const;
     void harvest(const Step& step);
     void hear(const core::Decision& decision);
@@ -110,7 +113,6 @@ class Player {
     std::vector<uint64_t> reused_;
     std::map<uint32_t, uint32_t> slots_wanted_;  // of counted pools, by label
     std::set<uint32_t> growing_;                 // counted pools that have not all their slots yet
-    uint64_t claims_played_ = 0;
     bool pool_was_set_ = false;
     uint32_t announcing_ = kNoLabel;
     size_t heard_ = 0;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/naive/gangs.hpp"
 #include "tests/naive/naive_core.hpp"
 
 namespace dibs::naive {
@@ -106,7 +107,8 @@ void NaiveCore::shrink_pool(uint32_t row) {
     pool.number_next = std::min(pool.number_next, wanted);
     const std::map<uint64_t, Claim> claims = m_.claims;
     for (const auto& [number, claim] : claims) {
-        if (claim.is_confirming || units_in(claim, row) <= wanted) continue;
+        const bool waits = !claim.is_confirming && !claim.is_held_back && !claim.is_ask();
+        if (!waits || units_in(claim, row) <= wanted) continue;
         end_claim(number, Outcome::kRejected, Reason::kTooManyUnits, 0);
     }
     const std::map<uint64_t, Slot> slots = m_.slots;
@@ -180,11 +182,7 @@ Reason NaiveCore::apply(const core::Drain& drain, TimeNs* left_ns) {
     drains = drain.on;
     if (is_news) is_told = false;
     if (!drain.on) return Reason::kOk;
-    const std::map<uint64_t, Claim> claims = m_.claims;
-    for (const auto& [number, claim] : claims) {
-        if (claim.is_confirming || !(of_broker || units_in(claim, drain.pool) != 0)) continue;
-        end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
-    }
+    end_waiting(drain.pool);
     // "Its leases end, the oldest grant first."
     std::map<uint64_t, uint64_t> by_fence;
     for (const auto& [number, lease] : m_.leases)
@@ -195,11 +193,29 @@ Reason NaiveCore::apply(const core::Drain& drain, TimeNs* left_ns) {
     return Reason::kOk;
 }
 
+// "Waiting claims end rejected (draining) in order of number", of the pool, or of all (kNoRow); for
+// an ask its reservation fails. Held ones do not wait: they end as they are looked at.
+void NaiveCore::end_waiting(uint32_t row) {
+    const std::map<uint64_t, Claim> claims = m_.claims;
+    for (const auto& [number, claim] : claims) {
+        const bool is_its = row == shm::kNoRow || units_in(claim, row) != 0;
+        const bool waits = !claim.is_confirming && !claim.is_held_back;
+        if (!is_its || !waits || !m_.claims.contains(number)) continue;  // dropped with another ask
+        if (claim.is_ask()) {
+            gangs().ask_drains(number);
+        } else {
+            end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
+        }
+    }
+}
+
 // S3.12, S3.13. "Under strict expiry its holder may live." What is being taken has its time.
 bool NaiveCore::is_idle_for(uint32_t pool, TimeNs for_ns, TimeNs* left_ns) const {
     bool is_idle = std::none_of(m_.claims.begin(), m_.claims.end(), [&](const auto& entry) {
-        return units_in(entry.second, pool) != 0;
+        return units_in(entry.second, pool) != 0 && !entry.second.is_held_back;
     });
+    for (const auto& [number, app] : m_.applications)
+        is_idle = is_idle && (app.pool != pool || app.has_ended());
     TimeNs left = 0;
     const bool strict = m_.pools.at(pool).config.expiry == shm::ExpiryMode::kStrict;
     for (const auto& [number, lease] : m_.leases) {
@@ -222,20 +238,19 @@ Reason NaiveCore::delete_pool(uint32_t row, bool when_unused) {
     if (!pool_lives(row)) return Reason::kUnknownPool;
     if (when_unused) {
         if (std::exchange(m_.pools[row].is_leaving, true)) return Reason::kOk;
-        const std::map<uint64_t, Claim> claims = m_.claims;
-        for (const auto& [number, claim] : claims) {
-            if (units_in(claim, row) == 0 || claim.is_confirming) continue;
-            end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
-        }
+        end_waiting(row);
         shrink_pool(row);
         return Reason::kOk;
     }
     const PoolCounters now = counters(row);
     const bool has_workers = m_.pools[row].config.kind == shm::PoolKind::kWorker && now.slots != 0;
-    const bool has_claims = now.waiting + now.confirming != 0;
+    const bool has_claims = std::any_of(m_.claims.begin(), m_.claims.end(), [&](const auto& of) {
+        return units_in(of.second, row) != 0;  // held ones, too
+    });
     if (has_workers || has_claims || now.idle != now.slots) {
         return Reason::kState;
     }
+    gangs().pool_goes(row);
     std::erase_if(m_.slots, [&](const auto& entry) { return entry.second.pool == row; });
     if (!m_.pools[row].vector.empty()) arena_freed(1);
     drop_types(row);
@@ -266,7 +281,7 @@ bool NaiveCore::by_account(uint32_t pool) const {
 std::vector<uint64_t> NaiveCore::pending_of(uint32_t pool) const {
     std::vector<uint64_t> numbers;
     for (const auto& [number, claim] : m_.claims) {
-        if (units_in(claim, pool) != 0) numbers.push_back(number);
+        if (units_in(claim, pool) != 0 && !claim.is_held_back) numbers.push_back(number);
     }
     return numbers;
 }
@@ -307,6 +322,8 @@ uint32_t NaiveCore::arena_free() const {
         used += lease.meta_blocks;
     for (const auto& [id, slot] : m_.slots)
         used += slot.attribute_blocks;
+    for (const auto& [number, app] : m_.applications)
+        used += app.tags_blocks;
     for (const Pool& pool : m_.pools)
         used += !pool.is_gone && !pool.vector.empty();  // names of its resources
     return limits_.arena_blocks - used;
@@ -322,7 +339,8 @@ PoolCounters NaiveCore::counters(uint32_t row) const {
         if (slot.pool != row) continue;
         counters.slots += 1;
         counters.idle += slot.is == SlotIs::kIdle;
-        counters.reserved += slot.is == SlotIs::kReserved || slot.is == SlotIs::kKept;
+        counters.reserved += slot.is == SlotIs::kReserved || slot.is == SlotIs::kKept ||
+                             slot.is == SlotIs::kPlaceholder;
         counters.leased += slot.is == SlotIs::kLeased;
         counters.recovering += slot.is == SlotIs::kRecovering;
         counters.unknown += slot.is == SlotIs::kUnknown;
@@ -331,7 +349,7 @@ PoolCounters NaiveCore::counters(uint32_t row) const {
         counters.parts += slot.part_of.has_value();
     }
     for (const auto& [number, claim] : m_.claims) {
-        if (units_in(claim, row) == 0) continue;
+        if (units_in(claim, row) == 0 || claim.is_held_back) continue;
         (claim.is_confirming ? counters.confirming : counters.waiting) += 1;
     }
     for (const auto& [number, lease] : m_.leases) {

@@ -80,7 +80,8 @@ std::vector<uint32_t> NaiveCore::routed(const core::Route& route) const {
         // "Idle are slots, parked ones too, that the claims before it will not take."
         member.idle = static_cast<int64_t>(now.idle + now.parked);
         for (const auto& [number, claim] : m_.claims)
-            if (!claim.is_confirming) member.idle -= units_in(claim, of.pool);
+            if (!claim.is_confirming && !claim.is_held_back)
+                member.idle -= units_in(claim, of.pool);
         member.idle = std::max<int64_t>(member.idle, 0);
         if (route.version == 3)
             member.idle = std::max<int64_t>(member.idle, of.idle_seen);  // S0.38

@@ -6,7 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tuple>
 
-#include "tests/naive/naive_core.hpp"
+#include "tests/naive/gangs.hpp"
 
 namespace dibs::naive {
 
@@ -30,6 +30,7 @@ uint32_t NaiveCore::open_session(const core::SessionOpen& open) {
 void NaiveCore::session_died(uint32_t session, bool tree_lives) {
     dying_ = session;
     give_up_roles(session);
+    gangs().session_gone(session);
     tree_lives ? holder_died(session) : client_died(session);
     worker_died(session);
     if (!tree_lives) m_.sessions.erase(session);
@@ -79,11 +80,13 @@ void NaiveCore::client_died(uint32_t session) {
 // S0.15: slots that do not exist any more. One may go with another: a claim that was for several
 // of them let go a slot that drains.
 void NaiveCore::worker_died(uint32_t session) {
-    // "Parts before their slot, in the order of their grants."
-    std::map<std::tuple<uint32_t, uint32_t, bool, uint64_t, uint64_t>, uint64_t> its_slots;
+    // "Parts before their slot, in the order of their grants"; those that had none by placeholder.
+    using Gang = std::pair<uint64_t, uint32_t>;
+    std::map<std::tuple<uint32_t, uint32_t, bool, uint64_t, Gang, uint64_t>, uint64_t> its_slots;
     for (const auto& [id, slot] : m_.slots) {
         if (slot.session != session) continue;
-        its_slots[{slot.pool, slot.number, !slot.part_of, slot.fence, id}] = id;
+        const Gang gang = place_in_gang(m_, slot);
+        its_slots[{slot.pool, slot.number, !slot.part_of, slot.fence, gang, id}] = id;
     }
     for (const auto& [place, id] : its_slots) {
         if (m_.slots.contains(id)) slot_lost(id);

@@ -51,8 +51,9 @@ Reason NaiveCore::refusal_of_several(const core::Claim& claim, uint64_t* first_c
 // "In each of its pools at once it stands first."
 bool NaiveCore::is_first_everywhere(const Claim& claim) const {
     for (const uint32_t pool : pools_of(claim)) {
-        for (const uint64_t number : pending_of(pool)) {
-            if (number < claim.number && !m_.claims.at(number).is_confirming) return false;
+        for (const uint64_t number : order_of(pool)) {
+            if (number == claim.number) break;
+            if (!m_.claims.at(number).is_confirming) return false;
         }
     }
     return true;
@@ -104,7 +105,8 @@ void NaiveCore::pass_over_pools() {
 std::optional<uint64_t> NaiveCore::first_that_ends_late() const {
     for (const auto& [number, claim] : m_.claims) {
         const bool by_arrival = m_.pools.at(claim.pool).config.order == shm::PoolOrder::kArrival;
-        if (by_arrival && claim.is_impatient && !claim.is_confirming) return number;
+        const bool waits = !claim.is_confirming && !claim.is_held_back;
+        if (by_arrival && claim.is_impatient && waits) return number;
     }
     return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/naive/gangs.hpp"
 #include "tests/naive/labels.hpp"
 #include "tests/naive/naive_core.hpp"
 #include "tests/naive/sums.hpp"
@@ -36,6 +37,7 @@ std::vector<uint64_t> NaiveCore::ready_of(uint32_t pool) const {
 // goes.
 void NaiveCore::become_idle(uint64_t id) {
     Slot& slot = m_.slots.at(id);
+    if (gangs().comes_back(slot)) return;
     if (slot.part_of) {
         join_part(id);
         return;
@@ -102,6 +104,7 @@ void NaiveCore::leave(uint64_t id) {
         return;
     }
     void_promise(id);
+    gangs().slot_goes(slot);
     // Of an order nobody is told, as nobody has offered it.
     const bool is_offered = slot.is != SlotIs::kOrdered;
     if (m_.pools.at(slot.pool).config.kind == shm::PoolKind::kWorker && is_offered) {

@@ -80,6 +80,10 @@ const char* name_of(StepKind kind) {
             return "probe";
         case StepKind::kBehaviour:
             return "behaviour";
+        case StepKind::kApplication:
+            return "application";
+        case StepKind::kApplicationEvent:
+            return "application-event";
         case StepKind::kRestart:
             return "restart";
         case StepKind::kTurnEnd:

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "tests/naive/naive_core.hpp"
+#include "tests/naive/gangs.hpp"
 #include "tests/naive/sums.hpp"
 
 namespace dibs::naive {
@@ -72,6 +72,7 @@ TimeNs NaiveCore::next_due() const {
     TimeNs next = shm::kNever;
     const std::vector<Timer> timers = timers_of(m_);
     if (!timers.empty()) next = timers.front().due_ns;
+    next = std::min(next, next_of_applications(m_));
     for (const auto& [id, slot] : m_.slots)
         next = std::min({next, unreserved_from(slot), later(silent_too_long(slot), 1)});
     for (const TimeNs at : provision_instants()) {

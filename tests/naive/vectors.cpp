@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "tests/naive/naive_core.hpp"
+#include "tests/naive/gangs.hpp"
 
 namespace dibs::naive {
 
@@ -100,16 +100,17 @@ Vector NaiveCore::usual_capacity(uint32_t pool) const {
 }
 
 // But for a slot that has room.
-bool NaiveCore::may_have_part(uint32_t pool) const {
-    const bool counted = m_.pools.at(pool).config.kind == shm::PoolKind::kCounted;
-    return slot_rows_used() < limits_.slots && lease_rows_free() > 0 &&
-           (counted || may_ask(pool, 1));
+bool NaiveCore::may_have_part(const Claim& claim) const {
+    if (slot_rows_used() >= limits_.slots) return false;
+    if (claim.is_ask()) return true;  // a placeholder has no lease, and no worker is asked
+    const bool counted = m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted;
+    return lease_rows_free() > 0 && (counted || may_ask(claim.pool, 1));
 }
 
 // "The slot with the least room left afterwards, as the sum over its resources of left / capacity
 // in permille, ties by number."
 std::optional<uint64_t> NaiveCore::slot_for_part(const Claim& claim) const {
-    if (!may_have_part(claim.pool)) return std::nullopt;
+    if (!may_have_part(claim)) return std::nullopt;
     std::map<std::pair<uint64_t, uint32_t>, uint64_t> with_room;
     for (const auto& [id, slot] : m_.slots) {
         if (slot.pool != claim.pool || slot.part_of) continue;
@@ -135,19 +136,8 @@ std::optional<uint64_t> NaiveCore::slot_for_part(const Claim& claim) const {
 // is asked.
 void NaiveCore::serve_part(uint64_t number, uint64_t id) {
     Claim& claim = m_.claims.at(number);
-    Slot& slot = m_.slots.at(id);
-    Slot part;
-    part.id = m_.slots_seen++;
-    part.pool = slot.pool;
-    part.number = slot.number;
-    part.session = slot.session;
-    part.worker_tag = slot.worker_tag;
-    part.part_of = id;
+    Slot part = part_from(id, claim.most);
     part.part_for = number;
-    part.part = free_of(slot);
-    for (size_t at = 0; at < part.part.size(); ++at)
-        part.part[at] = std::min(part.part[at], claim.most[at]);
-    slot.is = SlotIs::kShared;
     claim.slots = {part.id};
     m_.slots[part.id] = part;
     if (part.session == shm::kNoRow) {
@@ -157,18 +147,36 @@ void NaiveCore::serve_part(uint64_t number, uint64_t id) {
     }
 }
 
+Slot NaiveCore::part_from(uint64_t id, const Vector& most) {
+    Slot& slot = m_.slots.at(id);
+    Slot part;
+    part.id = m_.slots_seen++;
+    part.pool = slot.pool;
+    part.number = slot.number;
+    part.session = slot.session;
+    part.worker_tag = slot.worker_tag;
+    part.part_of = id;
+    part.part = free_of(slot);
+    for (size_t at = 0; at < part.part.size(); ++at)
+        part.part[at] = std::min(part.part[at], most[at]);
+    slot.is = SlotIs::kShared;
+    return part;
+}
+
 // "Where a slot would be idle, it is back in its slot; with the last one that becomes idle."
 void NaiveCore::join_part(uint64_t id) {
     const uint64_t whole = *m_.slots.at(id).part_of;
+    gangs().slot_goes(m_.slots.at(id));
     m_.slots.erase(id);
     if (parts_of(whole) == 0) become_idle(whole);
 }
 
-void NaiveCore::list_part(core::Decision& decision, const Slot& slot) {
+void NaiveCore::list_part(core::Decision& decision, const Slot& slot, const Vector& most) {
     if (!slot.part_of) return;
     decision.resources_begin = static_cast<uint32_t>(decided_costs_.size());
     decision.resources_count = static_cast<uint32_t>(slot.part.size());
-    decided_costs_.insert(decided_costs_.end(), slot.part.begin(), slot.part.end());
+    for (size_t at = 0; at < slot.part.size(); ++at)
+        decided_costs_.push_back(static_cast<int64_t>(std::min(slot.part[at], most[at])));
 }
 
 bool NaiveCore::is_leaving(const Slot& slot) const {
@@ -185,10 +193,12 @@ bool NaiveCore::must_answer(uint64_t id) const {
 }
 
 // "A claim that waits holds back the slots that it could use, if nobody had anything of them: one
-// for whole slots all of them."
+// for whole slots all of them, and so does one that lacks a lease row, a slot row or a worker that
+// may be asked", be it an ask.
 bool NaiveCore::holds_back_some(const Claim& claim) const {
     const bool counted = m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted;
-    return !counted && claim.wants_part && may_have_part(claim.pool);
+    const bool may_ask_one = lease_rows_free() > 0 && may_ask(claim.pool, 1);
+    return !counted && claim.wants_part && may_ask_one && may_have_part(claim);
 }
 
 // "A claim for a part holds back the slots that give parts and whose capacity has its minimum."

@@ -31,4 +31,7 @@ std::string provision_words(const Step& step);
 std::string words_of_dispatch(const core::PoolConfig& config);
 std::string dispatch_words(const Step& step);
 
+// What only applications look at.
+std::string gang_words(const Step& step);
+
 }  // namespace dibs::naive

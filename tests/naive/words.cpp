@@ -7,7 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "tests/naive/naive_core.hpp"
+#include "tests/naive/gangs.hpp"
 
 namespace dibs::naive {
 
@@ -98,7 +98,7 @@ void NaiveCore::ready(Slot& slot) {
         done(slot, true, {});
     } else if (slot.is == SlotIs::kReserved) {
         ready_while_reserved(slot);
-    } else if (slot.is != SlotIs::kIdle) {
+    } else if (slot.is != SlotIs::kIdle && slot.is != SlotIs::kPlaceholder) {
         become_idle(slot.id);
     }
 }
@@ -182,6 +182,7 @@ void NaiveCore::done(Slot& slot, bool then_ready, std::span<const uint8_t> answe
     const uint64_t id = slot.id;
     tell_answer(slot, answer);
     tell_lease_end(m_.leases.at(slot.claim), Reason::kDone);
+    gangs().lease_ends(m_.leases.at(slot.claim), shm::TaskState::kCompleted);
     free_others(remove_lease(slot.claim), id);
     if (then_ready) {
         become_idle(id);
@@ -192,15 +193,18 @@ void NaiveCore::done(Slot& slot, bool then_ready, std::span<const uint8_t> answe
 
 // The clash of S0.29 with others: a slot that drains is granted no more, and what runs there runs
 // on; so does what is asked (S0.31). Invariant 2: and a holder that is being killed. S0.15: else it
-// is not there any more.
+// is not there any more. A placeholder's part is lost "as soon as its slot is withdrawn".
 void NaiveCore::withdraw(Slot& slot) {
     slot.is_draining = true;
     const uint64_t withdrawn = slot.id;
-    const std::map<uint64_t, Slot> slots = m_.slots;
-    for (const auto& [id, part] : slots) {
+    std::map<std::pair<std::pair<uint64_t, uint32_t>, uint64_t>, uint64_t> parts;
+    for (const auto& [id, part] : m_.slots) {
         if (part.part_of != withdrawn || part.holder_is_killed) continue;
-        if (part.is != SlotIs::kReserved && part.is != SlotIs::kLeased) join_part(id);
+        const bool is_held = part.is == SlotIs::kReserved || part.is == SlotIs::kLeased;
+        if (!is_held) parts[{place_in_gang(m_, part), id}] = id;
     }
+    for (const auto& [place, id] : parts)
+        join_part(id);
     if (!m_.slots.contains(withdrawn)) return;
     const bool is_held =
         slot.is == SlotIs::kReserved || slot.is == SlotIs::kLeased || slot.is == SlotIs::kShared;

@@ -64,8 +64,14 @@ def main(dibs, dibsd, runner, *paths):
                  else [f"write '## dibs {name}' with an example into packaging/man/dibs.1.scd"])
         tap.equal(f"dibs {name}: lists the options of --help", listed(text),
                   set(command.option_names()))
+        own = re.sub(rf" -- .*|\bdibs (?!{name}\b)[a-z]+ .*", "", text)
         tap.case(f"dibs {name}: its text names no other option",
-                 sorted(long_options(re.sub(r" -- .*", "", text)) - set(command.option_names())))
+                 sorted(long_options(own) - set(command.option_names())))
+        tap.case(f"dibs {name}: its text tells what its words are", [
+            typed for typed, _ in command.positionals if not re.search(rf"^ +{re.escape(typed)}$", text, re.M)])
+    tap.case("dibs.1: an option's value is whole",
+             [] if re.search(r"^ +-g, --group NAME:MEMBERS\[:RESOURCE=AMOUNT,\.\.\.\]$", pages["dibs.1"], re.M)
+             else ["dibs app --group"])
     daemon = spoken_help.daemon(dibsd)
     tap.case("dibsd --help lists options", [] if len(daemon.options) > 3 else ["too few"])
     tap.equal("dibsd.8: lists the options of --help", listed(section(pages["dibsd.8"], "OPTIONS")),

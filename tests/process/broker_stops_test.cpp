@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 
 #include "broker/core/core.hpp"
 #include "broker/segments/mapping.hpp"
+#include "broker/turn/clock.hpp"
 #include "shm/memfd.hpp"
 #include "tests/process/dibsd.hpp"
 #include "tests/process/raw_client.hpp"
@@ -94,6 +96,27 @@ TEST(DibsdDrain, StopsAtItsTimeoutThoughALeaseLives) {
     dibsd.signal(SIGTERM);
     EXPECT_EQ(dibsd.wait(), 0);
     EXPECT_EQ(holder.wait_end(), Reason::kDraining);
+}
+
+// Broker time stands while the broker is stopped: if that is for longer than it is old, the end of
+// its drain lies before broker time began.
+TEST(DibsdDrain, StopsThoughItWasStoppedForLongerThanItIsOld) {
+    const Folder folder;
+    const uint64_t before_ns = Clock::monotonic();
+    Dibsd dibsd(folder, std::string("drain_timeout = \"200ms\"\n") + kCounted);
+    RawClient holder(dibsd.socket());
+    holder.claim(1);
+    ASSERT_EQ(holder.wait()->outcome, Outcome::kGranted);
+    holder.claim(2, 0, 2);
+    dibsd.signal(SIGTERM);
+    ASSERT_EQ(holder.wait()->reason, Reason::kDraining);  // so it drains
+    dibsd.signal(SIGSTOP);
+    const uint64_t stopped_ns = Clock::monotonic();
+    const uint64_t until_ns = 2 * stopped_ns - before_ns + 200'000'000;
+    while (Clock::monotonic() < until_ns)
+        sched_yield();
+    dibsd.signal(SIGCONT);
+    EXPECT_EQ(dibsd.wait(), 0);
 }
 
 TEST(DibsdDrain, ASecondSignalDoesNotWait) {

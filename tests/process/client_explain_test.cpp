@@ -110,6 +110,7 @@ static_assert(DIBS_WAIT_SLOT_ROWS == static_cast<int>(core::WaitReason::kSlotRow
 static_assert(DIBS_WAIT_NO_PROVISIONER == static_cast<int>(core::WaitReason::kNoProvisioner));
 static_assert(DIBS_WAIT_LIMIT == static_cast<int>(core::WaitReason::kLimit));
 static_assert(DIBS_WAIT_OTHER_POOLS == static_cast<int>(core::WaitReason::kOtherPools));
+static_assert(DIBS_WAIT_BEHIND_GANG == static_cast<int>(core::WaitReason::kBehindGang));
 static_assert(DIBS_WAIT_DRAINED == static_cast<int>(core::WaitReason::kDrained));
 static_assert(DIBS_CLASS_NONE == static_cast<int>(core::ClassReason::kNone));
 static_assert(DIBS_CLASS_BALANCE == static_cast<int>(core::ClassReason::kBalance));

@@ -28,6 +28,11 @@ kind = "counted"
 slots = 1
 attributes_max = "16KiB"
 units_max = 1
+[[pool]]
+name = "wide"
+kind = "counted"
+slots = 50
+attributes_max = "4KiB"
 """
 
 
@@ -114,6 +119,54 @@ def test_a_claim_that_will_never_have_room_says_what_it_needs(roomy):
         small.close()
         with pytest.raises(errors.NoRoom, match=r"needs 2\d{6} bytes .*down_payload=4194304"):
             await client.claim("web", timeout=60, units=256)
+    run(roomy, body)
+
+
+def also(pool, units=1):
+    return dibs.Terms(also=[(pool, units)])
+
+
+def test_a_claim_over_several_pools_needs_as_much_as_the_largest_for_each_slot(roomy):
+    async def body(client):
+        for pool, terms, words in (("gpu", also("wide"), "2 in pools 'gpu', 'wide'"),
+                                   ("wide", also("gpu"), "2 in pools 'wide', 'gpu'")):
+            small = await dibs.aio.connect(roomy.socket, timeout=10, down_payload=4096)
+            with pytest.raises(errors.NoRoom, match=rf"a claim of {words} needs 8448 bytes .* "
+                                                    r"down_payload is 4096: connect\(down_payload=16384\)"):
+                await small.claim(pool, timeout=60, terms=terms)
+            small.close()
+        enough = await dibs.aio.connect(roomy.socket, timeout=10, down_payload=16384)
+        async with enough.claim("gpu", timeout=60, terms=also("wide")) as lease:
+            assert [len(part.slots) for part in lease.parts] == [1, 1]
+            with pytest.raises(errors.NoRoom):  # it is reckoned before the broker is asked
+                await enough.claim("wide", when_busy=dibs.WhenBusy.REJECT, terms=also("gpu"))
+        enough.close()
+    run(roomy, body)
+
+
+def test_claims_over_several_pools_wait_for_room_in_each(roomy):
+    async def body(client):
+        order = []
+
+        async def use(number, pool, terms=dibs.Terms()):
+            async with client.claim(pool, timeout=60, terms=terms):
+                order.append(number)
+                await asyncio.sleep(0)
+
+        held = [await client.claim("wide", timeout=60, terms=also("gpu")) for _ in range(7)]
+        tasks = [asyncio.ensure_future(use(0, "gpu", also("wide")))]
+        await asyncio.sleep(0)  # it stands in line now
+        tasks += [asyncio.ensure_future(use(1, "gpu")), asyncio.ensure_future(use(2, "wide")),
+                  asyncio.ensure_future(use(3, "wide", also("gpu")))]
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert order == []  # a claim of either pool would fit, and stands behind the first one
+        for lease in held:
+            lease.release()
+        await asyncio.gather(*tasks)
+        assert order[0] == 0 and sorted(order) == [0, 1, 2, 3]
+        crowd = [use(number, *(("gpu", also("wide")) if number % 2 else ("wide", also("gpu")))) for number in range(60)]
+        await asyncio.gather(*crowd)
     run(roomy, body)
 
 

@@ -28,4 +28,5 @@ def test_every_example_of_the_page_runs():
         dibsd.end()
     assert said[0].startswith("device 0 fence ")
     assert said[1].startswith("none free: ") and said[1].endswith("0 of 2 are idle\nENDED\n")
-    assert said[2:] == ["500\n", "b'<p>hello</p>'\n"]
+    assert sorted(said[2].split()) == ["0", "1", "devices"]
+    assert said[3:] == ["500\n", "b'<p>hello</p>'\n"]

@@ -102,7 +102,10 @@ Character::Character(Dice& dice) {
               .leases = scarce ? 4U : 128U,
               .arena_blocks = scarce ? 6U : 64U,
               .accounts = scarce ? 5U : 16U,
-              .label_sets = scarce ? 3U : 32U};
+              .label_sets = scarce ? 3U : 32U,
+              .applications = 1,
+              .groups = 1,
+              .tasks = 1};
 }
 
 std::string Character::text() const {

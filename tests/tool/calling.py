@@ -69,9 +69,9 @@ def unanswered(place):
     expect_equal(place.run("call", "web", "x", "--now")[0], 75)
     expect_equal(place.run("call", "web", "x", "--timeout", "1ms")[0], 124)
     worker(place, 'while read -r line; do case $line in *die*) exit 9;; esac; done', "--backoff", "0ns")
-    code, out, err = place.run("call", "web", "x", "--timeout", "300ms")
+    code, out, err = place.run("call", "web", "x", "--timeout", "2s")
     expect_equal((code, out, err),
-                 (124, "", 'dibs call: a worker of pool "web" has not answered within 300ms\n'))
+                 (124, "", 'dibs call: a worker of pool "web" has not answered within 2s\n'))
     code, out, err = place.run("call", "web", "die")
     expect_equal((code, out), (125, ""))
     expect(err.startswith("dibs call: its worker gave no answer: "), err)

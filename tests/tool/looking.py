@@ -69,15 +69,17 @@ def lists(place):
     waiter = place.begin("claim", "gpu", "-t", "1h")
     waiting(place, 1)
     expect_equal(squeezed(place.run("ls", "slots")[1]),
-                 ["SLOT STATE NAME HOLDER ACCOUNT HELD HOLDER PID COMMAND FENCE WORKER ATTRIBUTES RESOURCES",
-                  f"gpu/0 leased - l1 uid:U T {holder.pid} dibs 1 - device=0 -",
-                  f"gpu/1 leased - l1 uid:U T {holder.pid} dibs 1 - device=1 -"])
+                 ["SLOT STATE NAME HOLDER ACCOUNT HELD HOLDER PID COMMAND FENCE WORKER ATTRIBUTES RESOURCES "
+                  "APPLICATION GROUP",
+                  f"gpu/0 leased - l1 uid:U T {holder.pid} dibs 1 - device=0 - - -",
+                  f"gpu/1 leased - l1 uid:U T {holder.pid} dibs 1 - device=1 - - -"])
     expect_equal(squeezed(place.run("ls", "leases")[1]),
                  ["LEASE ID POOL STATE SLOTS HELD SINCE LEFT ACCOUNT USER PID COMMAND CLIENT FENCE META",
                   f"l1 l0x100000000 gpu live 0,1 T D - uid:U {USER} {holder.pid} dibs s0.1 1 -"])
     expect_equal(squeezed(place.run("ls", "claims")[1]),
-                 ["CLAIM POOL STATE POSITION UNITS WAITS SINCE LEFT ACCOUNT USER PID COMMAND CLIENT META",
-                  f"c2 gpu waiting 1 1 T D T uid:U {USER} {waiter.pid} dibs s1.1 -"])
+                 ["CLAIM POOL STATE POSITION UNITS WAITS SINCE LEFT ACCOUNT USER PID COMMAND CLIENT META "
+                  "APPLICATION TASK GROUP",
+                  f"c2 gpu waiting 1 1 T D T uid:U {USER} {waiter.pid} dibs s1.1 - - - -"])
     expect_equal(squeezed(place.run("ls", "clients")[1])[0],
                  "CLIENT PID USER COMMAND ACCOUNT ATTACHED STATE SLOTS CLAIMS LEASES")
     expect_equal(place.run("ls", "workers")[1],
@@ -87,7 +89,8 @@ def lists(place):
                  '"state":"waiting","position":1,"units":1,"age_ns":N,"since":"D","left_ns":N,'
                  f'"account":"uid:U","uid":N,"user":"{USER}","pid":N,"command":"dibs","client":"s1.1",'
                  '"attempts":0,'
-                 '"has_key":false,"meta":null}]}\n'.replace("c0x100000001", re.search(
+                 '"has_key":false,"meta":null,"application":null,"task":null,'
+                 '"group":null}]}\n'.replace("c0x100000001", re.search(
                      r'"id":"(\w+)"', place.run("ls", "claims", "-o", "json")[1]).group(1)))
     expect_equal(steady(place.run("ls", "leases", "-o", "jsonl")[1]),
                  '{"schema":"dibs.leases/1","number":1,"id":"l0x100000000","pool":"gpu",'
@@ -133,14 +136,15 @@ def rows_as_json(place):
                  '"held_ns":N,"holder_pid":N,"holder_command":"dibs","fence":1,'
                  '"worker":null,"announcer_pid":null,"round":1,'
                  '"protected":false,"unqualified":false,"draining":false,"drained":false,"attributes":["device=0"],"resources":null,'
-                 '"type":null,"held":false}')
+                 '"type":null,"held":false,"application":null,"group":null}')
     expect_equal(said[2],
                  '{"schema":"dibs.slots/1","id":"web/0","pool":"web","number":0,'
                  '"slot":"s0x100000002","state":"idle","name":"w-0","holder":null,"account":null,'
                  '"held_ns":null,"holder_pid":null,"holder_command":null,"fence":null,'
                  '"worker":"W","announcer_pid":N,'
                  '"round":0,"protected":false,"unqualified":false,"draining":false,"drained":false,'
-                 '"attributes":["port=80"],"resources":null,"type":null,"held":false}')
+                 '"attributes":["port=80"],"resources":null,"type":null,"held":false,'
+                 '"application":null,"group":null}')
     row = (f'"pid":N,"user":"{USER}","command":"dibs",'
            '"account":"uid:U","age_ns":N,"state":"open","slots":S,"claims":0,"leases":L,'
            '"uid":N,"gid":N')

@@ -36,6 +36,19 @@ order = "account"
 name = "py"
 kind = "worker"
 workers_max = 4
+[[pool]]
+name = "near"
+kind = "counted"
+slots = 1
+backlog_max = 1
+[[set]]
+name = "any"
+pools = ["gpu", "near"]
+rank = "load"
+cool_down = "1h"
+[[set]]
+name = "ordered"
+pools = ["near"]
 """
 SAMPLE = re.compile(r'(\w+)(?:\{(.*)\})? (\S+)')
 
@@ -73,8 +86,9 @@ def metrics(place):
 
 
 def busy(place):
-    """Two leases and two claims that wait, one of a pool ordered by account."""
+    """Two leases, two claims that wait, one of a pool ordered by account, and an application."""
     place.start(CONFIG)
+    expect_equal(place.run("app", "add", "solo", "--pool", "gpu")[0], 0)
     expect_equal(place.run("exec", "gpu", "--", "true")[0], 0)
     hold(place, "gpu")
     hold(place, "gpu")
@@ -137,6 +151,33 @@ def counts(place):
     expect_equal((sum(paths), paths[2]), (3, 0))
     expect_equal(told("dibs_lost_wakeups_total"), 0)
     expect_equal(told("dibs_reported_lost_wakeups_total"), 0)
+
+
+@case("of a set that is ranked by load it says which pool is tried when, and which is saturated")
+def ranked(place):
+    place.start(CONFIG)
+
+    def members():
+        told = Told(metrics(place))
+        return {pool: (told("dibs_set_member_rank", set="any", pool=pool),
+                       told("dibs_set_member_saturated", set="any", pool=pool)) for pool in ("gpu", "near")}
+
+    expect_equal(members(), {"gpu": (1, 0), "near": (2, 0)})
+    for _ in range(2):
+        hold(place, "gpu")
+    expect_equal(members(), {"gpu": (0, 0), "near": (1, 0)})  # gpu is at its cap
+    hold(place, "near")
+    place.begin("claim", "near", "-t", "1h")
+    place.begin("claim", "gpu", "-t", "1h")
+    place.begin("claim", "gpu", "-t", "1h")
+    waiting(place, 3)
+    place.begin("claim", "any", "-t", "1h")  # near, which has fewer that wait, is full
+    waiting(place, 4)
+    expect_equal(members(), {"gpu": (1, 0), "near": (2, 1)})
+    expect_equal(place.run("drain", "near")[0], 0)
+    expect_equal(members(), {"gpu": (1, 0), "near": (0, 1)})
+    expect_equal({dict(key[1:])["set"] for key in Told(metrics(place)).values if key[0].startswith("dibs_set_")},
+                 {"any"})
 
 
 @case("a claim that waited is in the histogram of its pool, its sum beside it")

@@ -114,7 +114,7 @@ def labels(place):
                      (6, "", f'dibs {words[0]}: did not get a slot of pool "gpu": it is a counted pool that is not '
                              'ordered by account, where nobody reads labels: order = "account" in its [[pool]] matches '
                              'them, and workers (kind = "worker") are handed them\n'))
-    code, _, err = place.run("exec", "box", "-l", "a100", "-t", "100ms", "--", "true")
+    code, _, err = place.run("exec", "box", "-l", "a100", "-t", "2s", "--", "true")
     expect_equal(code, 124)
     expect('no slot has the label "a100"' in err, err)
 

@@ -71,6 +71,30 @@ def refuses(place):
     expect_equal((code, err), (2, "dibs exec: 300 slots in all: one claim has at most 256\n"))
 
 
+@case("what refuses such a claim is named: a pool that drains, one that has fewer slots")
+def names_what_refuses(place):
+    place.start(CONFIG)
+    code, _, err = place.run("exec", "gpu:2", "port:2", "--", "true")
+    expect_equal(code, 6)
+    expect('too many at once; pool "port" has 1 and gives one claim at most' in err, err)
+    expect_equal(place.run("drain", "port")[0], 0)
+    code, _, err = place.run("exec", "gpu", "port", "--", "true")
+    expect_equal(code, 75)
+    expect('pool "port" drains and takes no new claims; dibs undrain port ends that' in err, err)
+
+
+@case("claim and call are for one pool, and say what is for several")
+def one_pool(place):
+    place.start(CONFIG)
+    several = "dibs exec POOL:N POOL:N -- COMMAND has slots of several"
+    expect_equal(place.run("claim", "gpu:2", "port:1"),
+                 (2, "", f'dibs claim: "port:1" is a word too many: it claims of one pool; {several}\n'
+                         "See dibs claim --help.\n"))
+    expect_equal(place.run("call", "gpu", "port", "body"),
+                 (2, "", f'dibs call: "body" is a word too many: it asks one worker; {several} pools\n'
+                         "See dibs call --help.\n"))
+
+
 @case("a user's limits count such a claim once for each pool, and its pools are those it may name")
 def counts(place):
     place.start(CONFIG + '[[policy]]\ndefault = true\nleases = 2\npools = ["gpu", "port"]\n')

@@ -128,6 +128,19 @@ def gather_dispatched(place, take):
     take("report worker", "sent", "w1", "--state", "absent", as_name="report worker, absent")
 
 
+def gather_applications(place, take):
+    """Each word of `dibs app`, of an application with a gang and a task."""
+    take("app add", "pair", "--pool", "room", "--group", "rank:1:cpu=2")
+    take("app add-task", "pair", "one", "--in-group", "rank")
+    take("app ls")
+    take("app show", "pair")
+    take("app complete", "pair", "one")
+    take("app fail", "pair")
+    take("app remove", "pair")
+    expect_equal(place.run("app", "add", "other", "--pool", "room")[0], 0)
+    take("app kill", "other")
+
+
 def gather_types(place, take):
     """Those of an elastic pool, with the provisioner of one."""
     provisioner = place.begin("worker", "py", "--type", "py", "--", "sleep", "1000")
@@ -217,6 +230,7 @@ def gather(place):
     take("account set", "new", "-r", "1")
     take("account reset", "new")
     take("account delete", "new")
+    gather_applications(place, take)
     gather_reports(place, take)
     gather_dispatched(place, take)
     gather_events(place, shapes)

@@ -33,6 +33,7 @@ struct Dispatch : Module<Dispatch> {
     explicit Dispatch(const State& rows);
 
     std::string told_names;  // of this turn's decisions; never grows: its room is reserved
+    [[nodiscard]] std::string_view keep_name(std::string_view name);
 
     [[nodiscard]] bool is_dispatched(uint32_t pool) const {
         return state.elastics[pool].workers_max != 0 && state.elastics[pool].dispatch != 0;
@@ -185,7 +186,6 @@ struct Dispatch : Module<Dispatch> {
     void forget(uint32_t row);
     void forget_process(uint32_t row);
     void ask(uint32_t row, shm::EntryOp op);
-    [[nodiscard]] std::string_view keep_name(std::string_view name);
     Decision& tell(DecisionKind kind, uint32_t row);
 
     static uint32_t line(uint32_t pool, bool supervisor) { return 3 * pool + (supervisor ? 1 : 0); }

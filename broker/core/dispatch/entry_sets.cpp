@@ -49,7 +49,6 @@ void Dispatch::configure(uint32_t pool, const PoolConfig& config, bool is_new) {
     put(row.attempts_max, config.attempts_max);
     put(row.stale_lock_timeout_ns, config.stale_lock_timeout_ns);
     put(row.probe_timeout_ns, config.probe_timeout_ns);
-    if (config.dispatch) told_names.reserve(turn().decisions.capacity() * shm::kNameMax);
 }
 
 void Dispatch::close_pool(uint32_t pool) {
@@ -59,9 +58,6 @@ void Dispatch::close_pool(uint32_t pool) {
 }
 
 void Dispatch::find_entries() {
-    for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
-        if (is_dispatched(pool)) told_names.reserve(turn().decisions.capacity() * shm::kNameMax);
-    }
     for (uint32_t row = 0; row < state.entries.size(); ++row) {
         const shm::EntryRow& entry = state.entries[row];
         if (entry.state == EntryState::kFree) continue;
@@ -247,6 +243,7 @@ void Dispatch::check(Wrongs* wrongs) const {
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
         const shm::SlotRow& slot = state.slots[row];
         if (slot.state == SlotState::kFree || slot.entry == kNoRow) continue;
+        if (!is_dispatched(slot.pool)) continue;
         const Subject it(wrongs, "slot row", row);
         it.expect(state.entries[slot.entry].worker == row, "runs an entry that is not on it");
     }

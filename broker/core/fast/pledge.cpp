@@ -30,7 +30,7 @@ namespace dibs::core {
 bool EarlyGrants::nothing_goes_on() const {
     return !edit().open() && !turn().cut && !turn().forgetting && sessions().dying.empty() &&
            pools().growing.empty() && pools().going.empty() && pools().shrinking.empty() &&
-           turn().dirty.empty();
+           turn().dirty.empty() && !gangs().has_work();
 }
 
 bool Core::foresee(const Claim& command, Foreseen* seen) const {

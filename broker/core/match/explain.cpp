@@ -163,6 +163,10 @@ Explanation Explainer::explain(uint32_t named) {
         explain_promise(row, &told);
         return told;
     }
+    if (claim.state == shm::ClaimState::kHeld) {
+        explain_held(row, &told);
+        return told;
+    }
     if (listed) explain_class(row, &told);
     if (claim.state == shm::ClaimState::kReserved) {
         told.holder = leases().pool_leases.head(claim.pool);
@@ -179,8 +183,12 @@ Explanation Explainer::explain(uint32_t named) {
     } else {
         told.holder = leases().pool_leases.head(claim.pool);
         told.position = matcher().place_in_order(row);
-        told.obstacle = told.position == 0 ? WaitReason::kOnHold
-                                           : obstacle_of(matcher().next_claim(claim.pool), &told);
+        const uint32_t first = matcher().next_claim(claim.pool);
+        if (told.position == 0) {
+            told.obstacle = WaitReason::kOnHold;
+        } else if (!explain_ask(row, first, &told)) {
+            told.obstacle = obstacle_of(first, &told);
+        }
     }
     // Behind other claims, unless its own obstacle is not what they wait for.
     const bool behind = told.position > 1 && (!listed || is_shared(told.obstacle));

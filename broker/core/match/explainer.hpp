@@ -26,6 +26,11 @@ struct Explainer : Module<Explainer> {
                                                  const Crowd* crowd,
                                                  Explanation* told);
 
+    // gang_explain.cpp
+    void explain_gang(uint32_t app, uint32_t group, Explanation* told) const;
+    void explain_held(uint32_t claim, Explanation* told) const;
+    [[nodiscard]] bool explain_ask(uint32_t claim, uint32_t first, Explanation* told) const;
+
     // account_explain.cpp
     void explain_promise(uint32_t claim, Explanation* told) const;
     void explain_class(uint32_t claim, Explanation* told) const;

@@ -46,6 +46,12 @@ enum class WaitReason : uint8_t {
     kLimit = 24,          // first in line; as many units run as the limit has after an overload
     // Any pool in order of arrival.
     kOtherPools = 25,  // first in line; it could be served here, and waits for other pools, too
+    // Of a task of an application: held by it.
+    kGang = 26,         // its application reserves its gang, which is not whole
+    kNoManager = 27,    // its application has no manager, or recovers
+    kPlaceholder = 28,  // no placeholder of its group is free
+    // Any claim.
+    kBehindGang = 29,  // first in line; what it lacks is reserved for an application's gang
 };
 
 // What keeps an elastic pool from ordering a worker.
@@ -94,6 +100,13 @@ struct Explanation {
     // kNoRow. And how many idle slots of its pools it keeps from those behind it.
     uint32_t pool = shm::kNoRow;
     uint32_t holds_back = 0;
+
+    // kGang, kNoManager, kPlaceholder; kBehindGang: the one behind which it waits. Rows; of its
+    // placeholders those that it has, and those that it must have.
+    uint32_t application = shm::kNoRow;
+    uint32_t group = shm::kNoRow;
+    uint32_t gang_held = 0;
+    uint32_t gang_members = 0;
 
     // kLacks: the place of the resource of which the fewest slots have enough.
     uint32_t resource = 0;

@@ -126,4 +126,14 @@ void Matcher::end_account_turn() {
     book()->looked_ns = turn().now_ns;
 }
 
+void Matcher::ask_comes(uint32_t claim) {
+    const uint32_t pool = state.claims[claim].pool;
+    backlog.forget_seat(pool, claim);
+    if (by_priority(pool)) list_number(claim);
+}
+
+bool Matcher::takes_reports(uint32_t pool) const {
+    return by_account(pool) && state.pools[pool].kind == shm::PoolKind::kWorker;
+}
+
 }  // namespace dibs::core

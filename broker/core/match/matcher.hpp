@@ -99,6 +99,8 @@ struct Matcher : Module<Matcher> {
         if (serves_by_arrival(command.pool)) return;
         by_account(command.pool) ? crowds().bring_terms(claim, command, terms) : list_number(claim);
     }
+    // For placeholders.
+    void ask_comes(uint32_t claim);
     void claim_waits(uint32_t claim) {
         const uint32_t pool = state.claims[claim].pool;
         if (serves_by_arrival(pool)) return;
@@ -182,9 +184,7 @@ struct Matcher : Module<Matcher> {
     Reason slot_labels_come(const Announce& command);
     void take_labels(uint32_t slot);
     [[nodiscard]] bool could_use(uint32_t claim, uint32_t slot) const;
-    [[nodiscard]] bool takes_reports(uint32_t pool) const {
-        return by_account(pool) && state.pools[pool].kind == shm::PoolKind::kWorker;
-    }
+    [[nodiscard]] bool takes_reports(uint32_t pool) const;
     // Where nothing waits, the claim that comes first is served first.
     [[nodiscard]] bool serves_fresh(uint32_t pool) const {
         const shm::PoolRow& row = state.pools[pool];

@@ -37,6 +37,8 @@ class PartIndex {
     [[nodiscard]] uint32_t best(uint32_t pool, const Vector& least, const Vector& most);
     // A part has: whether its worker has answered. True: it has become so or has ceased to be.
     bool part_changes(uint32_t part);
+    // The worker of the slot has answered for all parts of it.
+    [[nodiscard]] bool has_answered(uint32_t slot) const { return unanswered_[slot] == 0; }
     // A slot of the pool has come or gone, or has another capacity, or may have other parts.
     void capacity_changes(uint32_t pool) { smallest_[pool].reset(); }
     // The least that a part can have of any slot of the pool, of each resource: 0 where a slot has

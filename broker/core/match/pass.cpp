@@ -49,8 +49,15 @@ bool Matcher::pass_over(uint32_t pool) {
 }
 
 bool Matcher::serve_pool(uint32_t pool) {
-    const bool is_over = serve_in_order(pool);
-    vectors().held_back.clear();
+    const uint32_t& holder = gangs().holder[pool];
+    bool is_over = true;
+    uint32_t held_before = kNoRow;
+    // Once more for an application that holds a part only now: all its asks come first.
+    do {
+        held_before = holder;
+        is_over = serve_in_order(pool);
+        vectors().held_back.clear();
+    } while (is_over && holder != held_before && holder != kNoRow);
     return is_over && end_impatient_of(pool);
 }
 
@@ -65,6 +72,8 @@ bool Matcher::pass_by_priority(uint32_t pool) {
 bool Matcher::serve_in_order(uint32_t pool) {
     uint32_t last = kNoRow;  // that was passed over
     uint32_t passed_over = 0;
+    if (gangs().holder[pool] != kNoRow && !gangs().serve_holder(pool)) [[unlikely]]
+        return false;
     for (uint32_t claim = next_claim(pool); claim != kNoRow; claim = next_behind(pool, last)) {
         if (turn().full()) return false;
         if (is_several(state.claims[claim])) [[unlikely]] {
@@ -72,11 +81,20 @@ bool Matcher::serve_in_order(uint32_t pool) {
             several_pools().serve(claim);
             return false;
         }
+        if (is_ask(state.claims[claim])) [[unlikely]] {
+            const uint32_t group = state.claims[claim].group;
+            if (!gangs().serve_ask(claim)) return false;
+            if (state.groups[group].claim == kNoRow) continue;  // it lacks nothing
+            if (passed_over >= kPassedOverMax || !vectors().hold_back(claim)) break;
+            last = claim;
+            ++passed_over;
+            continue;
+        }
         const uint32_t units = state.claims[claim].units;
         const bool waits = (state.claims[claim].flags & kImpatient) == 0;
         if (!can_serve(claim)) {
             const bool goes_on = has_resources(state.pools[pool])
-                                     ? vectors().collect(claim)
+                                     ? vectors().collect(claim, units)
                                      : leases().collect(pool, units, !waits);
             if (!goes_on) return false;
         }
@@ -246,7 +264,7 @@ void Matcher::reserve(uint32_t row) {
         assign.slot_number = taken.number;
         assign.room = taken.room;
         assign.value = several_pools().first_claim(row);  // its payload is still there
-        if (taken.part_of != kNoRow) vectors().list_part(&assign, slot);
+        if (taken.part_of != kNoRow) vectors().list_part(&assign, slot, row);
         assign.provision = by_account(claim.pool) && crowds().lacks_preferred(row, slot);
         slot = taken.holder_next;
     }

@@ -327,8 +327,10 @@ uint32_t SeveralPools::stopped_row(uint32_t claim) const {
     uint32_t found = kNoRow;
     each(state.claims, claim, [&](uint32_t row) {
         const shm::ClaimRow& part = state.claims[row];
-        const bool goes =
-            matcher().backlog.head(part.pool) == row && matcher().servable(part.pool, part.units);
+        const bool goes = part.state == ClaimState::kReserved
+                              ? part.confirmed == part.units
+                              : matcher().backlog.head(part.pool) == row &&
+                                    matcher().servable(part.pool, part.units);
         if (found == kNoRow && !goes) found = row;
     });
     return found == kNoRow ? first_claim(claim) : found;

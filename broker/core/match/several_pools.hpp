@@ -76,7 +76,7 @@ struct SeveralPools : Module<SeveralPools> {
     void end_further(uint32_t claim, Outcome outcome);
     // Its row in the first pool that has too few idle slots for it; in all enough: in its first.
     [[nodiscard]] uint32_t lacking_row(uint32_t claim) const;
-    // The same by whatever keeps it from being served there.
+    // The same by whatever keeps it from being served there, or granted: a worker that is asked.
     [[nodiscard]] uint32_t stopped_row(uint32_t claim) const;
     // Idle slots that it keeps from those behind it.
     [[nodiscard]] uint32_t held_back(uint32_t claim) const;

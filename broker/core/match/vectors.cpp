@@ -185,9 +185,20 @@ void Vectors::bring(uint32_t row, const Claim& command) {
     put(wanted.offer_slot, accepts ? pools().find_number(command.pool, command.offer - 1) : kNoRow);
 }
 
+uint32_t Vectors::slot_for_placeholder(uint32_t row) {
+    if (pools().slot_rows_left(kNoRow) == 0) {
+        lacked_slot_row = true;
+        return kNoRow;
+    }
+    return best_slot(row);
+}
+
 uint32_t Vectors::slot_for(uint32_t row) {
+    return may_have_part(state.claims[row].pool) ? best_slot(row) : kNoRow;
+}
+
+uint32_t Vectors::best_slot(uint32_t row) {
     const uint32_t pool = state.claims[row].pool;
-    if (!may_have_part(pool)) return kNoRow;
     const shm::ClaimVectorRow& wanted = state.claim_vectors[row];
     const Vector least = vector_of(wanted.least);
     const Vector most = vector_of(wanted.most);
@@ -226,7 +237,12 @@ bool Vectors::may_have_part(uint32_t pool) {
     return false;
 }
 
-uint32_t Vectors::cut_part(uint32_t claim_row, uint32_t slot_row) {
+uint32_t Vectors::cut_part(uint32_t claim, uint32_t slot) {
+    const bool has_worker = state.slots[slot].session != kNoRow;
+    return cut_part(claim, slot, has_worker ? SlotState::kReserved : SlotState::kLeased);
+}
+
+uint32_t Vectors::cut_part(uint32_t claim_row, uint32_t slot_row, SlotState to) {
     const shm::ClaimVectorRow& wanted = state.claim_vectors[claim_row];
     const uint32_t row = slots().blank_slot(state.slots[slot_row].pool);
     shm::SlotRow& whole = edit().row(state.slots[slot_row], 1U << 1U);
@@ -250,11 +266,27 @@ uint32_t Vectors::cut_part(uint32_t claim_row, uint32_t slot_row) {
         slot_changes(slot_row);
     }
     if (whole.session != kNoRow) join_worker(part, row, whole);
-    slots().move_slot(row, whole.session != kNoRow ? SlotState::kReserved : SlotState::kLeased);
+    slots().move_slot(row, to);
     return row;
 }
 
+void Vectors::shrink_part(uint32_t claim, uint32_t row) {
+    const shm::ClaimVectorRow& wanted = state.claim_vectors[claim];
+    const uint32_t whole = state.slots[row].part_of;
+    if (state.slots[row].group == kNoRow) return;  // it was cut for the claim
+    shm::SlotVectorRow& left = edit().row(state.slot_vectors[whole], 1);
+    shm::SlotVectorRow& taken = edit().row(state.slot_vectors[row], 1);
+    for (size_t at = 0; at < shm::kResourcesMax; ++at) {
+        const uint64_t amount = std::min(taken.amount[at], wanted.most[at]);
+        put(left.amount[at], left.amount[at] + taken.amount[at] - amount);
+        put(taken.amount[at], amount);
+    }
+    slot_changes(whole);
+    matcher().touch(state.slots[whole].pool);
+}
+
 void Vectors::join_part(uint32_t row) {
+    if (gangs().linked != 0) gangs().is_lost(row);
     shm::SlotRow& part = edit().row(state.slots[row], 1);
     const uint32_t slot_row = part.part_of;
     shm::SlotRow& whole = edit().row(state.slots[slot_row], 1U << 1U);
@@ -278,12 +310,16 @@ void Vectors::join_part(uint32_t row) {
     matcher().touch(whole.pool);
 }
 
-void Vectors::list_part(Decision* granted, uint32_t row) {
+void Vectors::list_part(Decision* told, uint32_t row, uint32_t claim) {
     const auto& amounts = state.slot_vectors[row].amount;
-    granted->resources_begin = static_cast<uint32_t>(turn().decided_amounts.size());
-    granted->resources_count = state.pools[state.slots[row].pool].resources_count;
-    turn().decided_amounts.insert(
-        turn().decided_amounts.end(), amounts, amounts + granted->resources_count);
+    told->resources_begin = static_cast<uint32_t>(turn().decided_amounts.size());
+    told->resources_count = state.pools[state.slots[row].pool].resources_count;
+    for (uint32_t at = 0; at < told->resources_count; ++at) {
+        const uint64_t most = claim == kNoRow
+                                  ? amounts[at]
+                                  : std::min(amounts[at], state.claim_vectors[claim].most[at]);
+        turn().decided_amounts.push_back(static_cast<int64_t>(most));
+    }
 }
 
 void Vectors::whole_slot_begins(uint32_t row) {
@@ -314,12 +350,11 @@ bool Vectors::fits(uint32_t row, const Vector& free) const {
 
 // What has expired longest counts first, until as many slots as are missing would serve the claim;
 // of what was counted, only what is on these slots ends.
-bool Vectors::collect(uint32_t row) {
+bool Vectors::collect(uint32_t row, uint32_t units) {
     const shm::ClaimRow& claim = state.claims[row];
     const uint32_t pool = claim.pool;
     const uint32_t idle = state.pools[pool].idle;
-    const uint32_t missing =
-        wants_part(claim) ? 1 : uint32_t{claim.units} - std::min<uint32_t>(claim.units, idle);
+    const uint32_t missing = wants_part(claim) ? 1 : units - std::min(units, idle);
     made_.clear();
     coming_.clear();
     free_.clear();

@@ -43,10 +43,16 @@ struct Vectors : Module<Vectors> {
 
     // A slot that the claim can have a part of in this pass; kNoRow: none.
     [[nodiscard]] uint32_t slot_for(uint32_t claim);
+    // The same for a placeholder: no worker is asked, and no lease row is needed.
+    [[nodiscard]] uint32_t slot_for_placeholder(uint32_t claim);
     // Returns the part: leased, or of a worker's slot reserved, its holder to be set.
     uint32_t cut_part(uint32_t claim, uint32_t slot);
+    uint32_t cut_part(uint32_t claim, uint32_t slot, SlotState to);
+    // The part of a placeholder becomes as large as the claim that replaces it wants.
+    void shrink_part(uint32_t claim, uint32_t part);
     void join_part(uint32_t part);
-    void list_part(Decision* granted, uint32_t part);
+    // Of a placeholder's part what the claim will have of it.
+    void list_part(Decision* told, uint32_t part, uint32_t claim = kNoRow);
     // Of a slot of a pool whose slots have resources.
     void slot_changes(uint32_t slot) {
         if (state.slots[slot].part_of != kNoRow) {
@@ -73,7 +79,7 @@ struct Vectors : Module<Vectors> {
     [[nodiscard]] std::span<const uint32_t> idle_for_others(uint32_t pool, uint32_t units);
 
     // Leases::collect() for a pool whose slots have resources.
-    bool collect(uint32_t claim);
+    bool collect(uint32_t claim, uint32_t units);
 
     // offers.cpp
     // A lease has expired and stays, or lives again: so much room is offered more, or less.
@@ -93,6 +99,7 @@ struct Vectors : Module<Vectors> {
     [[nodiscard]] uint32_t holder_of(uint32_t pool, uint32_t resource) const;
 
   private:
+    [[nodiscard]] uint32_t best_slot(uint32_t claim);
     [[nodiscard]] bool read_both(const Claim& command, Vector* least, Vector* most) const;
     [[nodiscard]] bool is_offered(uint32_t claim, uint32_t slot) const;
     [[nodiscard]] std::vector<Offer> all_offers(uint32_t pool) const;  // by slot number

@@ -8,6 +8,7 @@
 // of them, and the pass goes on with the others. Mostly there are none.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <tuple>
 
 #include "broker/core/parts.hpp"
 
@@ -88,7 +89,14 @@ void Vectors::join_unheld(uint32_t whole) {
         const shm::SlotRow& slot = state.slots[row];
         if (slot.part_of == whole && slot.holder == kNoRow) turn().scratch.push_back(row);
     }
-    std::sort(turn().scratch.begin(), turn().scratch.end());
+    const auto place_of = [&](uint32_t row) {
+        const shm::SlotRow& slot = state.slots[row];
+        const uint64_t number = slot.group == kNoRow ? 0 : state.groups[slot.group].number;
+        return std::tuple(number, slot.index, row);
+    };
+    std::sort(turn().scratch.begin(), turn().scratch.end(), [&](uint32_t one, uint32_t other) {
+        return place_of(one) < place_of(other);
+    });
     for (const uint32_t part : turn().scratch)
         join_part(part);
 }
@@ -97,7 +105,11 @@ bool Vectors::hold_back(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     const shm::PoolRow& pool = state.pools[claim.pool];
     if (pool.kind != shm::PoolKind::kWorker || !has_resources(pool)) return false;
-    if (!wants_part(claim) || !may_have_part(claim.pool)) return false;
+    if (!wants_part(claim)) return false;
+    // A placeholder needs no lease row, and no worker is asked for it.
+    const bool may_have =
+        is_ask(claim) ? pools().slot_rows_left(kNoRow) != 0 : may_have_part(claim.pool);
+    if (!may_have) return false;
     Vector least;
     std::copy(std::begin(state.claim_vectors[row].least),
               std::end(state.claim_vectors[row].least),

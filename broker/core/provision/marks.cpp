@@ -35,11 +35,11 @@ Marks Provisioning::marks_of(uint32_t row) const {
     if (slot.part_of != kNoRow) return 0;
     const bool is_announced = slot.order == OrderState::kAnnounced;
     const uint32_t goes = is_announced && is_drained(slot) ? uint32_t{Mark::kGoes} : 0U;
-    if (slot.holder != kNoRow || slot.state == SlotState::kShared) {
+    if (slot.holder != kNoRow || slot.state == SlotState::kShared || is_placeholder(slot)) {
         return static_cast<Marks>(Mark::kRuns | goes);
     }
     const bool may_stop = goes != 0 && !is_told(slot) && !is_kept(slot);
-    if (slot.entry != kNoRow) {
+    if (slot.entry != kNoRow && dispatch().is_dispatched(slot.pool)) {
         const bool stops = may_stop && dispatch().is_lost(slot);
         return static_cast<Marks>(Mark::kRuns | goes | (stops ? Mark::kUntold : 0));
     }

@@ -34,7 +34,8 @@ class RowsNow : public RowsAhead {
 class Attachment {
   public:
     Attachment(Core::Parts& parts, uint32_t rows_at_once, RowsAhead& ahead)
-        : state_(parts.state),
+        : parts_(parts),
+          state_(parts.state),
           soundness_(parts.state),
           rebuild_(parts),
           invariants_(parts),
@@ -54,7 +55,9 @@ class Attachment {
 
     Wrongs wrong() {
         rebuild_.finish();
-        return invariants_.check(ahead_.counts(), soundness_.free_claims_sound());
+        Wrongs wrongs = invariants_.check(ahead_.counts(), soundness_.free_claims_sound());
+        if (wrongs.empty()) parts_.check_gangs(&wrongs);
+        return wrongs;
     }
 
   private:
@@ -69,6 +72,7 @@ class Attachment {
         return {};
     }
 
+    const Core::Parts& parts_;
     const State& state_;
     Soundness soundness_;
     Rebuild rebuild_;

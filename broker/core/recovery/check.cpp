@@ -25,6 +25,19 @@ std::string in_pieces(const State& state, const Look& look) {
 
 }  // namespace
 
+// How many stand in their list, each of them free; kNoRow: it does not end, or not so.
+uint32_t Soundness::free_claims() const {
+    const Rows<shm::ClaimRow>& rows = state_.claims;
+    uint32_t count = 0;
+    for (uint32_t row = state_.counters->claims_free_head; row != kNoRow; ++count) {
+        if (row >= rows.size() || count == rows.size()) return kNoRow;
+        rows.fetch(row + kCheckAhead);  // what was never in use stands in its order
+        if (rows[row].state != shm::ClaimState::kFree) return kNoRow;
+        row = rows[row].head.free_next;
+    }
+    return count;
+}
+
 std::string rows_refusal(std::span<std::byte> bytes) {
     State state{bytes};
     std::string found = Soundness::log(state);
@@ -47,6 +60,7 @@ std::vector<std::string> Core::Parts::check_all() const {
     invariants.leases(0, state.leases.size());
     Wrongs wrongs = invariants.check(std::move(look.counts()), soundness.free_claims_sound());
     if (wrongs.empty()) check_priorities(&wrongs);
+    if (wrongs.empty()) check_gangs(&wrongs);
     if (wrongs.empty()) Provisioning::check(&wrongs);
     if (wrongs.empty()) Dispatch::check(&wrongs);
     return wrongs;

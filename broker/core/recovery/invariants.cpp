@@ -69,6 +69,7 @@ void DerivedInvariants::pool(uint32_t row) const {
 void DerivedInvariants::claim(uint32_t row) const {
     const shm::ClaimRow& claim = parts.state.claims[row];
     if (claim.state == ClaimState::kFree || claim.state == ClaimState::kRunning) return;
+    if (claim.session == kNoRow) return;
     tagged({wrongs, "claim", claim.arrival},
            parts.tags[claim.session],
            claim.tag,
@@ -129,10 +130,12 @@ void Invariants::tables(bool free_claims_sound) {
         Subject(&wrongs_, name).expect_count("rows", live + free, rows.size());
         return Subject(&wrongs_, name);
     };
-    const auto live_sessions = static_cast<uint64_t>(std::count_if(
-        &state_.sessions[0],
-        &state_.sessions[0] + state_.sessions.size(),
-        [](const shm::SessionRow& session) { return session.state != SessionState::kFree; }));
+    const auto live = [](const auto& rows) {
+        const auto* first = &rows[0];
+        return static_cast<uint64_t>(std::count_if(first, first + rows.size(), [](const auto& row) {
+            return static_cast<int>(row.state) != 0;
+        }));
+    };
     free_list(table("slot", state_.slots, counts_.tables[kLiveSlots], counters.slots_free),
               state_.slots,
               counters.slots_free_head,
@@ -141,10 +144,22 @@ void Invariants::tables(bool free_claims_sound) {
               state_.leases,
               counters.leases_free_head,
               counters.leases_free);
-    free_list(table("session", state_.sessions, live_sessions, counters.sessions_free),
+    free_list(table("session", state_.sessions, live(state_.sessions), counters.sessions_free),
               state_.sessions,
               counters.sessions_free_head,
               counters.sessions_free);
+    free_list(table("application", state_.apps, live(state_.apps), counters.apps_free),
+              state_.apps,
+              counters.apps_free_head,
+              counters.apps_free);
+    free_list(table("group", state_.groups, live(state_.groups), counters.groups_free),
+              state_.groups,
+              counters.groups_free_head,
+              counters.groups_free);
+    free_list(table("task", state_.tasks, live(state_.tasks), counters.tasks_free),
+              state_.tasks,
+              counters.tasks_free_head,
+              counters.tasks_free);
     table("claim", state_.claims, live_claims_.size(), counters.claims_free)
         .expect(free_claims_sound, "has a list of other free rows than are counted");
 }
@@ -273,6 +288,7 @@ void Invariants::arena() {
     for (const uint32_t row : live_claims_) {
         const shm::ClaimRow& claim = state_.claims[row];
         const Subject it(&wrongs_, "claim", claim.arrival);
+        if (claim.session == kNoRow) continue;  // it brings nothing
         held[claim.session] += Arena::blocks_for(claim.payload_size);
         mark_chain(claim.payload, claim.payload_size, it);
         held[claim.session] += Arena::blocks_for(claim.meta_size);
@@ -306,6 +322,11 @@ void Invariants::arena() {
     for (uint32_t row = 0; row < state_.label_sets.size(); ++row) {
         const shm::LabelSetRow& set = state_.label_sets[row];
         if (set.references != 0) mark_chain(set.text, set.text_size, {&wrongs_, "label set", row});
+    }
+    for (uint32_t row = 0; row < state_.apps.size(); ++row) {
+        const shm::AppRow& app = state_.apps[row];
+        if (app.state == shm::AppState::kFree) continue;
+        mark_chain(app.tags, app.tags_size, {&wrongs_, "application", name_of(app)});
     }
     const Subject it(&wrongs_, "arena");
     it.expect(held == parts_.arena_held, "is held by other sessions than is counted");

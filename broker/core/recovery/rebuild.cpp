@@ -78,10 +78,12 @@ void Rebuild::claim(uint32_t row) {
         parts_.backlog.keep_seat(claim.pool, row);
         return;
     }
-    assert(claim.tag < parts_.tags[claim.session].size());
     const bool is_first = !is_further(claim, row);
-    if (is_first) parts_.tags[claim.session][claim.tag] = row;
-    parts_.add_key(claim.session, claim.key, row);
+    if (claim.session != kNoRow) {  // else it is for placeholders, and nobody's
+        assert(claim.tag < parts_.tags[claim.session].size());
+        if (is_first) parts_.tags[claim.session][claim.tag] = row;
+        parts_.add_key(claim.session, claim.key, row);
+    }
     parts_.claim_is_found(row);
     if (claim.deadline_ns != kNever) {
         parts_.timers.set(TimerKind::kDeadline, row, claim.deadline_ns + 1, claim.arrival);
@@ -91,6 +93,8 @@ void Rebuild::claim(uint32_t row) {
         parts_.waiting_units[claim.pool] += claim.units;
         if (is_several(claim)) ++parts_.SeveralPools::waiting;
         if ((claim.flags & kImpatient) != 0) parts_.impatient.push_back(row);
+    } else if (claim.state == ClaimState::kHeld) {
+        parts_.seat_held(row);
     } else {
         parts_.backlog.keep_seat(claim.pool, row);
         ++parts_.confirming_total;
@@ -173,6 +177,9 @@ void Rebuild::slots(uint32_t begin, uint32_t end) {
         if (slot.name_size != 0) {
             parts_.names.insert(parts_.name_hash(slot.pool, {slot.name, slot.name_size}), row);
         }
+        if (slot.group != kNoRow && !parts_.is_dispatched(slot.pool)) {
+            parts_.placeholder_is_found(row);
+        }
         if (is_kept(slot)) {
             const uint64_t number = (uint64_t{slot.pool} << 32U) | slot.number;
             parts_.kept_slots.set(TimerKind::kKept, row, slot.reserved_until_ns, number);
@@ -188,6 +195,7 @@ void Rebuild::finish() {
     std::erase_if(parts_.dying, [this](uint32_t row) { return parts_.waits_for_tree(row); });
     parts_.rebuild_accounts(claims_);
     parts_.find_entries();
+    parts_.rebuild_gangs();
     for (uint32_t row = 0; row < state_.counters->pools; ++row) {
         const shm::PoolRow& pool = state_.pools[row];
         parts_.dirty.add(row);

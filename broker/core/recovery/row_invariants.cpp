@@ -60,6 +60,25 @@ void add_each(Counts* to, const Counts& other) {
     }
 }
 
+// Of the pool's claims without a session, or in no backlog; none without applications.
+uint64_t count_claims(const State& state, uint32_t pool, bool asks) {
+    if (state.counters->apps_free == state.apps.size()) return 0;
+    uint64_t count = 0;
+    for (uint32_t row = 0; row < state.claims.size(); ++row) {
+        const shm::ClaimRow& claim = state.claims[row];
+        if (claim.state == ClaimState::kFree || claim.pool != pool) continue;
+        count += (asks ? claim.session == kNoRow : claim.state == ClaimState::kHeld) ? 1 : 0;
+    }
+    return count;
+}
+
+uint64_t asks_of(const State& state, uint32_t pool) {
+    return count_claims(state, pool, true);
+}
+uint64_t held_of(const State& state, uint32_t pool) {
+    return count_claims(state, pool, false);
+}
+
 }  // namespace
 
 void RowInvariants::pool(uint32_t row) const {
@@ -74,8 +93,8 @@ void RowInvariants::pool(uint32_t row) const {
                     pool.slots);
     it.expect_count("accepted and requeued claims",
                     pool.granted_total + pool.expired_total + pool.cancelled_total +
-                        pool.rejected_total + pool.waiting + pool.confirming,
-                    pool.accepted_total + pool.requeued_total);
+                        pool.rejected_total + pool.waiting + pool.confirming + held_of(state, row),
+                    pool.accepted_total + pool.requeued_total + asks_of(state, row));
     it.expect((pool.ready_head == kNoRow) == (pool.idle == 0),
               "has a ready queue without idle slots, or the reverse");
     it.expect(lives || (is_unused && pool.slots_wanted == 0), "is gone and in use");
@@ -104,7 +123,7 @@ void RowInvariants::slot(uint32_t row) const {
     it.expect(!is_withheld(slot) || has(slot, SlotFlag::kProtected),
               "is drained or held, and may be granted");
 
-    const bool reserved = slot.state == SlotState::kReserved && !is_kept(slot);
+    const bool reserved = slot.state == SlotState::kReserved && slot.holder != kNoRow;
     const bool leased = slot.state == SlotState::kLeased;
     const bool killing = being_killed_for(slot);
     it.expect((leased || reserved) == (slot.holder != kNoRow) || killing,
@@ -238,11 +257,13 @@ void RowCounts::claim(const State& state, uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     ++tables[kLiveClaims];
     if (claim.state == ClaimState::kRunning) return;  // its lease stands for it
-    ++sessions[claim.session][kClaimsOf];
+    const bool is_ask = claim.session == kNoRow;      // for placeholders: nobody's
+    if (!is_ask) ++sessions[claim.session][kClaimsOf];
     const bool is_first = !is_further(claim, row);
     if (!is_first) ++sessions[claim.session][kFurtherOf];
     if (claim.deadline_ns != kNever) ++tables[kTimers];
     if (key_given(claim.key)) ++tables[kKeys];
+    if (claim.state == ClaimState::kHeld) return;  // not in its pool yet
     auto& pool = pools[claim.pool];
     if (claim.state == ClaimState::kPromised) ++tables[kPromisedClaims];
     if (claim.state != ClaimState::kReserved) {

@@ -40,6 +40,7 @@ bool sound_elastic(const State& state, const shm::ElasticRow& row) {
                                        [](uint64_t amount) { return amount <= shm::kAmountMax; });
     return pool.state != shm::PoolState::kFree && pool.kind == shm::PoolKind::kWorker &&
            pool.order != shm::PoolOrder::kArrival && has_sizes && row.limit != 0 &&
+           row.within_quota <= state.slots.size() &&
            (!has_resources(pool) ||
             (row.dispatch == 0 && pool.order == shm::PoolOrder::kPriority)) &&
            (row.dispatch == 0 || pool.order == shm::PoolOrder::kPriority) && row.dispatch <= 1 &&
@@ -69,7 +70,7 @@ bool sound_entry(const State& state, const shm::EntryRow& entry) {
 bool sound_dispatched(const State& state, const shm::SlotRow& slot) {
     const bool is_ordered = slot.state == SlotState::kOrdered;
     if (slot.behaviour > shm::Behaviour::kDrain || slot.broken > 1) return false;
-    if (!is_dispatched(state, slot.pool)) return slot.entry == kNoRow && slot.broken == 0;
+    if (!is_dispatched(state, slot.pool)) return slot.broken == 0;
     const bool is_known =
         is_ordered || (slot.order == OrderState::kAnnounced &&
                        (slot.state == SlotState::kIdle || slot.state == SlotState::kRecovering ||

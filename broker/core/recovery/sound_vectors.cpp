@@ -68,7 +68,8 @@ bool sound_part(const State& state, const shm::SlotRow& slot) {
            whole.part_of == kNoRow && whole.number == slot.number && slot.parts == 0 &&
            slot.session == whole.session && slot.name_size == 0 && slot.attributes == kNoRow &&
            slot.attributes_size == 0 && slot.behaviour == shm::Behaviour::kRun &&
-           (is_workers ? is_held || is_unanswered(slot) : is_held && slot.holder != kNoRow);
+           (is_placeholder(slot) ||
+            (is_workers ? is_held || is_unanswered(slot) : is_held && slot.holder != kNoRow));
 }
 
 bool sound_want(const State& state, const shm::ClaimRow& claim) {
@@ -79,7 +80,8 @@ bool sound_want(const State& state, const shm::ClaimRow& claim) {
     }
     const bool has_offer = wanted.offer_slot == kNoRow ||
                            (wanted.offer != 0 && wanted.offer_slot < state.slots.size());
-    return has_resources(pool) && claim.units == 1 && has_offer &&
+    const bool is_ask = claim.session == kNoRow;  // for as many parts as are missing
+    return has_resources(pool) && (is_ask || claim.units == 1) && has_offer &&
            (pool.kind == shm::PoolKind::kWorker || is_within(wanted.least, pool.capacity));
 }
 

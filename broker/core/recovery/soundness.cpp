@@ -11,6 +11,7 @@
 #include "broker/core/core.hpp"
 #include "broker/core/match/account_book.hpp"
 #include "broker/core/recovery/sound_elastic.hpp"
+#include "broker/core/recovery/sound_gangs.hpp"
 #include "broker/core/recovery/sound_several.hpp"
 #include "broker/core/recovery/sound_text.hpp"
 #include "broker/core/recovery/sound_vectors.hpp"
@@ -45,8 +46,6 @@ bool is_count(uint64_t number) {
 // How many rows ahead a named row is prefetched: the first slot of a lease, say, which may stand
 // anywhere where leases have come and gone for long.
 constexpr uint32_t kRowsAhead = 16;
-// The same along a list, which asks little of each row.
-constexpr uint32_t kListAhead = 64;
 
 std::string row_text(const char* table, uint32_t row, const char* what) {
     return std::string(table) + " row " + std::to_string(row) + what;
@@ -97,6 +96,9 @@ class Words {
                is_link(counters.leases_free_head, state_.leases.size()) &&
                is_link(counters.slots_free_head, state_.slots.size()) &&
                is_link(counters.sessions_free_head, state_.sessions.size()) &&
+               is_link(counters.apps_free_head, state_.apps.size()) &&
+               is_link(counters.groups_free_head, state_.groups.size()) &&
+               is_link(counters.tasks_free_head, state_.tasks.size()) &&
                is_link(counters.arena_free_head, blocks) && counters.arena_free <= blocks &&
                is_link(counters.arena_freed_head, blocks) &&
                is_link(counters.arena_freed_tail, blocks) && counters.arena_freed <= blocks;
@@ -189,8 +191,7 @@ class Words {
             const uint32_t soon = state_.leases[row + kRowsAhead].first_slot;
             if (soon < state_.slots.size()) __builtin_prefetch(&state_.slots[soon]);
         }
-        if (lease.state == LeaseState::kFree)
-            return !is_several(lease);  // a plain one does not say
+        if (lease.state == LeaseState::kFree) return true;
         const bool killing = lease.state == LeaseState::kKilling;
         if (is_several(lease)) {
             if (!is_one_of_several(state_, state_.leases, row)) return false;
@@ -239,6 +240,12 @@ class Words {
     bool sound(const shm::TypeRow& row) const { return sound_type(state_, row); }
     bool sound(const shm::ElasticRow& row) const { return sound_elastic(state_, row); }
     bool sound(const shm::EntryRow& row) const { return sound_entry(state_, row); }
+    bool sound(const shm::GroupRow& row) const { return sound_group(state_, row); }
+    bool sound(const shm::TaskRow& row) const { return sound_task(state_, row); }
+    bool sound(const shm::AppRow& row) const {
+        const bool in_use = row.state != shm::AppState::kFree;
+        return sound_app(state_, row) && (!in_use || chain(row.tags, row.tags_size));
+    }
 
     bool sound(const shm::SessionRow& row) const {
         return within(row.state, SessionState::kOutlived) && row.tags_max <= shm::kTagsMax &&
@@ -296,6 +303,7 @@ class Words {
                slot.name_size < sizeof slot.name + 1 && is_link(slot.part_of, slots) &&
                sound_amounts(state_, slot) && sound_order(state_, slot) &&
                sound_dispatched(state_, slot) &&
+               (is_dispatched(state_, slot.pool) || sound_placeholder(state_, slot)) &&
                (state_.pools[slot.pool].order != shm::PoolOrder::kAccount ||
                 sound_to_account(slot));
     }
@@ -310,8 +318,10 @@ class Words {
 
     bool sound(const shm::ClaimRow& claim) const {
         if (claim.state == ClaimState::kFree) return true;
-        return within(claim.state, ClaimState::kPromised) && claim.pool < state_.counters->pools &&
-               !is_dispatched(state_, claim.pool) && tagged(claim.session, claim.tag) &&
+        const bool is_ask = claim.session == kNoRow;  // which is nobody's, and has no tag
+        return within(claim.state, ClaimState::kHeld) && claim.pool < state_.counters->pools &&
+               !is_dispatched(state_, claim.pool) && sound_member(state_, claim) &&
+               (is_ask || tagged(claim.session, claim.tag)) &&
                is_link(claim.first_slot, state_.slots.size()) && claim.units != 0 &&
                claim.units <= shm::kUnitsMax && claim.payload_size <= shm::kPayloadMax &&
                chain(claim.payload, claim.payload_size) && sound_meta(meta_of(claim)) &&
@@ -388,7 +398,7 @@ class Words {
                is_link(lease.first_slot, state_.slots.size()) && takes_of(lease) <= kTakesMax &&
                (!is_several(lease) || (lease.flags & shm::LeaseFlag::kTakesSeen) == 0) &&
                lease.units <= shm::kUnitsMax && is_account(lease.account) && sound_flags(lease) &&
-               sound_meta(meta_of(lease)) &&
+               sound_meta(meta_of(lease)) && sound_member(state_, lease) &&
                (state_.pools[lease.pool].order != shm::PoolOrder::kAccount ||
                 (lease.account_class <= kFreeClass && is_paid(lease.cost, -kMoneyMax)));
     }
@@ -420,6 +430,10 @@ std::string Soundness::tables() {
     if (found.empty()) found = all_claims();
     if (found.empty()) found = words.first_unsound("account", state_.accounts);
     if (found.empty()) found = words.first_unsound("label set", state_.label_sets);
+    if (found.empty()) found = words.first_unsound("application", state_.apps);
+    if (found.empty()) found = words.first_unsound("group", state_.groups);
+    if (found.empty()) found = words.first_unsound("task", state_.tasks);
+    if (found.empty()) found = unsound_gangs(state_);
     return found;
 }
 
@@ -443,19 +457,6 @@ std::string Soundness::all_claims() {
         if (claim.state != ClaimState::kFree) --left;
     }
     return {};
-}
-
-// How many stand in their list, each of them free; kNoRow: it does not end, or not so.
-uint32_t Soundness::free_claims() const {
-    const Rows<shm::ClaimRow>& rows = state_.claims;
-    uint32_t count = 0;
-    for (uint32_t row = state_.counters->claims_free_head; row != kNoRow; ++count) {
-        if (row >= rows.size() || count == rows.size()) return kNoRow;
-        rows.fetch(row + kListAhead);  // what was never in use stands in its order
-        if (rows[row].state != ClaimState::kFree) return kNoRow;
-        row = rows[row].head.free_next;
-    }
-    return count;
 }
 
 std::string Soundness::pools(uint32_t begin, uint32_t end) const {

@@ -31,6 +31,9 @@ constexpr std::array kCopiedTables = {Table::kCounters,
                                       Table::kTypes,
                                       Table::kElastics,
                                       Table::kEntries,
+                                      Table::kApps,
+                                      Table::kGroups,
+                                      Table::kTasks,
                                       Table::kArena};
 
 }  // namespace
@@ -110,6 +113,11 @@ void StateCopy::copy_row(const Part& of, uint64_t offset) {
             const auto* lease = reinterpret_cast<const shm::LeaseRow*>(row);
             if (lease->state == shm::LeaseState::kFree) return;
             return copy_chain(meta_of(*lease).chain, meta_of(*lease).size);
+        }
+        case Table::kApps: {
+            const auto* app = reinterpret_cast<const shm::AppRow*>(row);
+            if (app->state == shm::AppState::kFree) return;
+            return copy_chain(app->tags, app->tags_size);
         }
         case Table::kAccounts: {
             const auto* account = reinterpret_cast<const shm::AccountRow*>(row);

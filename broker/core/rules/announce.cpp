@@ -144,7 +144,7 @@ void Workers::fill_announced(uint32_t row, const Announce& command) {
 // to it. False: it fits, or is not reserved for any.
 bool Workers::leave_unfit_claim(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
-    const bool reserved = slot.state == SlotState::kReserved && !is_kept(slot);
+    const bool reserved = slot.state == SlotState::kReserved && slot.holder != kNoRow;
     if (!reserved || matcher().could_use(slot.holder, row)) return false;
     const uint32_t claim = slot.holder;
     assert(state.claims[claim].pool == slot.pool);

@@ -96,6 +96,8 @@ void Claims::reject_unaccepted(const Claim& command,
 
 void Claims::apply(const Claim& command) {
     if (turn().pledged) return early_grants().keep_pledge(command);
+    if (command.member != nullptr) [[unlikely]]
+        return gangs().apply_claim(command);
     if (!command.also.empty()) [[unlikely]]
         return several_pools().apply(command);
     shm::CountersRow& counters = edit().counters(1);
@@ -190,6 +192,8 @@ uint32_t Claims::accept(const Claim& command, uint64_t number, const TermRows& t
     put(claim.room_lines, command.room_lines);
     put(claim.label_set, kNoRow);
     put(claim.preferred_set, kNoRow);
+    put(claim.task, kNoRow);
+    put(claim.group, kNoRow);
     put(claim.enqueued_ns, command.brings_its_time() ? command.terms->enqueued_ns : turn().now_ns);
     const TimeNs deadline_ns = command.deadline_at(turn().now_ns);
     if (deadline_ns != kNever) {
@@ -200,6 +204,7 @@ uint32_t Claims::accept(const Claim& command, uint64_t number, const TermRows& t
     sessions().tags[command.session][command.tag] = row;
     add_key(command.session, claim.key, row);
     matcher().claim_accepted(row, command, terms);
+    if (command.member != nullptr) return row;  // it is held
     matcher().backlog.forget_seat(command.pool, row);
     wait_in_backlog(row);
     return row;
@@ -265,6 +270,7 @@ uint32_t Claims::leave_slots(uint32_t row) {
 // After unreserve(): its seat in the backlog was never given up.
 void Claims::wait_again(uint32_t row) {
     if (is_several(state.claims[row])) return several_pools().wait_again(row);
+    if (state.claims[row].task != kNoRow) return gangs().wait_again(row);
     shm::ClaimRow& claim = edit().row(state.claims[row], 1);
     assert(claim.state == ClaimState::kReserved && claim.first_slot == kNoRow);
     put(claim.attempts, claim.attempts < 255 ? claim.attempts + 1 : 255);
@@ -298,6 +304,7 @@ void Claims::end_claim(
     const shm::ClaimRow& claim = state.claims[row];
     assert(claim.state != ClaimState::kFree);
     assert(outcome != Outcome::kNone && outcome != Outcome::kGranted);
+    if (claim.task != kNoRow) gangs().claim_ends(row, outcome, reason);
     matcher().claim_ends(row);
     count_end(claim.pool, outcome);
     Decision& end = turn().decide_that(DecisionKind::kEnd);

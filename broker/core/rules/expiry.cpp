@@ -128,7 +128,8 @@ void Leases::outlive(uint32_t any_row) {
 
 void Leases::apply(const KillFailed& command) {
     if (lease_refusal(command.lease, 0) != Reason::kOk) return;
-    const shm::LeaseRow& killing = state.leases[row_of(command.lease)];
+    const uint32_t row = several_pools().first_lease(row_of(command.lease));
+    const shm::LeaseRow& killing = state.leases[row];
     if (killing.state != LeaseState::kKilling) return;
     assert(killing.mode == ExpiryMode::kStrict);
     shm::LeaseRow& lease = edit().row(killing, 1U << 1U);

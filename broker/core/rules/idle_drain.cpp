@@ -9,17 +9,18 @@ namespace dibs::core {
 using shm::LeaseState;
 namespace PoolFlag = shm::PoolFlag;
 
-// S3.12: no claim waits, and each lease has been expired for so long. Under strict expiry its
-// holder may live, so that none is idle.
+// S3.12: no claim waits, every application has ended, and each lease has been expired for so long.
+// Under strict expiry its holder may live, so that none is idle.
 bool Pools::idle_for(uint32_t row, TimeNs for_ns, TimeNs* left_ns) const {
     const shm::PoolRow& pool = state.pools[row];
-    bool is_idle = pool.waiting + pool.confirming == 0;
+    bool is_idle = pool.waiting + pool.confirming == 0 && gangs().pool_apps.head(row) == kNoRow;
     *left_ns = 0;
     for (uint32_t at = leases().pool_leases.head(row); at != kNoRow;
          at = leases().pool_leases.next(at)) {
         const shm::LeaseRow& lease = state.leases[at];
-        // A word may still prolong what expires in this turn.
-        const bool by_word = (lease.flags & shm::LeaseFlag::kByWord) != 0;
+        // A word may still prolong what expires in this turn: over several pools the first row's.
+        const shm::LeaseRow& worded = state.leases[several_pools().first_lease(at)];
+        const bool by_word = (worded.flags & shm::LeaseFlag::kByWord) != 0;
         const bool may_live = lease.mode == shm::ExpiryMode::kStrict ||
                               lease.state == LeaseState::kRevoking ||
                               (lease.state == LeaseState::kLive && by_word);

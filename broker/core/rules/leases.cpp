@@ -18,7 +18,8 @@ uint64_t due_after(uint64_t expires_ns) {
 
 bool is_plain(const shm::ClaimRow& claim) {
     return claim.units == 1 && claim.interval_ns == 0 && claim.payload_size == 0 &&
-           claim.meta == kNoRow && !key_given(claim.key) && !is_several(claim);
+           claim.meta == kNoRow && !key_given(claim.key) && !is_several(claim) &&
+           claim.task == kNoRow;
 }
 
 }  // namespace
@@ -59,6 +60,10 @@ uint32_t Leases::lease_out(const Grantee& to, uint32_t first_slot) {
     const bool by_word = to.by_word && interval != 0;
     assert(!may_park || !by_word);
     put(lease.flags, may_park ? shm::LeaseFlag::kMayPark : by_word ? shm::LeaseFlag::kByWord : 0);
+    // A turn that was taken back may have left something in them: they are in no line that is
+    // saved.
+    put(lease.several, 0);
+    put(lease.of_task, 0);
     if (by_word) put(lease.touched, 0);
     put(pool.last_dispatch_ns, turn().now_ns);
     put(pool.granted_total, pool.granted_total + 1);
@@ -106,6 +111,8 @@ uint32_t Leases::lease_out(const Grantee& to, uint32_t first_slot) {
 uint32_t Leases::grant(uint32_t claim_row, uint32_t first_slot) {
     const shm::ClaimRow& claim = state.claims[claim_row];
     assert(claim.state != shm::ClaimState::kFree && claim.units != 0);
+    if (claim.task != kNoRow && wants_part(claim)) [[unlikely]]
+        vectors().shrink_part(claim_row, first_slot);
     const uint32_t row = lease_out({.session = claim.session,
                                     .pool = claim.pool,
                                     .units = claim.units,
@@ -128,6 +135,8 @@ uint32_t Leases::grant(uint32_t claim_row, uint32_t first_slot) {
         claims().remove_key(claim.session, claim.key, claim_row);
         claims().add_key(claim.session, lease.key, row | kTagLease);
     }
+    if (claim.task != kNoRow) [[unlikely]]
+        gangs().is_granted(claim_row, row);
     matcher().lease_begins(claim_row, row);
     return row;
 }
@@ -330,6 +339,8 @@ void Leases::end_lease(
     const uint32_t first = lease.first_slot;
     assert(lease.state != LeaseState::kFree && (first != kNoRow || lease.units == 0));
     if (ended.wanted()) note_end(row, reason);
+    if (lease.of_task != 0) [[unlikely]]
+        gangs().lease_ends(row, reason);
     const uint32_t claim = matcher().lease_ends(row);
     if (tell == Tell::kHolder) {
         tell_lease_end(row, reason);

@@ -17,6 +17,31 @@ namespace {
 // Slots that go in one step, or fewer: until the log is three quarters full.
 constexpr uint32_t kShrinkStep = 200;
 
+// Of the pool's slots from this number on of which placeholders have something, the first.
+uint32_t first_of_gangs(const State& state, const Gangs& gangs, uint32_t pool, uint32_t from) {
+    uint32_t first = kNoRow;
+    const auto look_at = [&](uint32_t row) {
+        const uint32_t part_of = state.slots[row].part_of;
+        const uint32_t whole = part_of == kNoRow ? row : part_of;
+        const shm::SlotRow& slot = state.slots[whole];
+        if (slot.number < from || (slot.flags & shm::SlotFlag::kDraining) != 0) return;
+        if (first == kNoRow || slot.number < state.slots[first].number) first = whole;
+    };
+    const auto look_at_all = [&](uint32_t app) {
+        if (state.apps[app].pool != pool || state.apps[app].placeholders == 0) return;
+        for (uint32_t group = state.apps[app].first_group; group != kNoRow;
+             group = state.groups[group].next)
+            for (uint32_t slot = gangs.placeholders.head(group); slot != kNoRow;
+                 slot = gangs.placeholders.next(slot))
+                look_at(slot);
+    };
+    for (uint32_t app = gangs.pool_apps.head(pool); app != kNoRow; app = gangs.pool_apps.next(app))
+        look_at_all(app);
+    for (uint32_t app = gangs.ended_apps.head(0); app != kNoRow; app = gangs.ended_apps.next(app))
+        look_at_all(app);  // which let go of them with the turn
+    return first;
+}
+
 }  // namespace
 
 bool Pools::no_session_knows(uint32_t row) const {
@@ -71,7 +96,8 @@ Reason Pools::delete_pool(uint32_t row) {
     early_grants().settle_fresh();
     if (!pool_lives(row)) return Reason::kUnknownPool;
     const shm::PoolRow& pool = state.pools[row];
-    const bool used = pool.waiting + pool.confirming != 0 || pool.idle != pool.slots;
+    const bool used =
+        pool.waiting + pool.confirming != 0 || pool.idle != pool.slots || gangs().has_claims(row);
     const bool has_workers = pool.kind == shm::PoolKind::kWorker && pool.slots != 0;
     if (used || has_workers) return Reason::kState;
     assert(matcher().backlog.head(row) == kNoRow && leases().pool_leases.head(row) == kNoRow);
@@ -93,6 +119,7 @@ Reason Pools::retire_pool(uint32_t row) {
     if ((pool.flags & shm::PoolFlag::kLeaving) != 0) return Reason::kOk;
     put(edit().row(pool, 1).flags, pool.flags | shm::PoolFlag::kLeaving);
     matcher().touch(row);
+    gangs().pool_changes(row);
     drain_work = true;
     go_on_draining();
     if (pool.kind == shm::PoolKind::kCounted) {
@@ -116,6 +143,7 @@ void Pools::shrink_pool(uint32_t row) {
     const shm::PoolRow& pool = state.pools[row];
     assert(pool.state == PoolState::kGoing && pool.idle == pool.slots);
     assert(pool.waiting == 0 && pool.confirming == 0);
+    if (!gangs().pool_goes(row)) return;
     for (uint32_t step = 0; step < kShrinkStep && pool.slots != 0; ++step) {
         if (step != 0 && turn().full()) return;
         slots().remove_slot(pool.ready_head);
@@ -146,11 +174,18 @@ bool Pools::leave_surplus(Surplus& surplus) {
     for (uint32_t claim = shrinks ? matcher().backlog.head(surplus.pool) : kNoRow;
          claim != kNoRow;) {
         const uint32_t next = matcher().backlog.next(claim);
-        if (state.claims[claim].units > pool.slots_wanted) {
+        if (state.claims[claim].units > pool.slots_wanted && !is_ask(state.claims[claim])) {
             if (turn().full()) return false;
             claims().end_claim(claim, Outcome::kRejected, Reason::kTooManyUnits, 0, true);
         }
         claim = next;
+    }
+    // What is told goes by number, the others by row.
+    while (shrinks && gangs().linked != 0) {
+        const uint32_t slot = first_of_gangs(state, gangs(), surplus.pool, pool.slots_wanted);
+        if (slot == kNoRow) break;
+        if (turn().full()) return false;
+        workers().say_withdraw(slot);
     }
     for (; shrinks && whole_slots(pool) > pool.slots_wanted && surplus.row < state.slots.size();
          ++surplus.row) {

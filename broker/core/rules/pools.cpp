@@ -36,6 +36,9 @@ std::string refusal_of(const PoolConfig& config) {
     }
     if (config.backlog_max == 0) return wrong("backlog_max must be at least 1");
     if (config.unconfirmed_max == 0) return wrong("unconfirmed_max must be at least 1");
+    if (config.gang_max == 0 || config.gang_max > shm::kGangMax) {
+        return wrong("gang_max must be from 1 to 256");
+    }
     if (config.payload_max > shm::kPayloadMax) return wrong("payload_max is at most 16384");
     if (config.answer_max > shm::kPayloadMax) return wrong("answer_max is at most 16384");
     if (config.attributes_max > shm::kPayloadMax) return wrong("attributes_max is at most 16384");
@@ -193,6 +196,7 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
     // A claim of more workers than there may ever be would wait for ever, and all behind it.
     const uint32_t most = config.workers_max == 0 ? config.units_max : config.workers_max;
     put(pool.units_max, std::min(config.units_max, most));
+    put(pool.gang_max, config.gang_max);
     put(pool.backlog_max, config.backlog_max);
     matcher().backlog.reserve(row, std::min(config.backlog_max, state.claims.size()));
     put(pool.unconfirmed_max, config.unconfirmed_max);
@@ -348,8 +352,10 @@ Reason Pools::drain(const Drain& command, TimeNs* left_ns) {
     if (command.pool == kNoRow) {
         if ((state.counters->draining != 0) == command.on) return Reason::kOk;
         put(edit().counters(1U << 1U).draining, command.on ? 1 : 0);
-        for (uint32_t pool = 0; pool < state.counters->pools; ++pool)
+        for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
             matcher().touch(pool);
+            gangs().pool_changes(pool);
+        }
     } else {
         if (!pool_lives(command.pool)) return Reason::kUnknownPool;
         const bool if_idle = command.on && command.if_idle_for_ns != kNever;
@@ -365,6 +371,7 @@ Reason Pools::drain(const Drain& command, TimeNs* left_ns) {
         if (if_idle) put(pool.flags, pool.flags | PoolFlag::kEndsLeases);
         put(pool.state, wanted);
         matcher().touch(command.pool);
+        gangs().pool_changes(command.pool);
     }
     drain_work = true;
     go_on_draining();
@@ -386,6 +393,8 @@ bool Pools::go_on_draining() {
         if (oldest == kNoRow) {
             if (!end_leases_of_idle()) return false;
             drain_work = false;
+        } else if (is_ask(state.claims[oldest])) {
+            gangs().ask_drains(oldest);
         } else {
             claims().end_claim(oldest, Outcome::kRejected, Reason::kDraining, 0, true);
         }

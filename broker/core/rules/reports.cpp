@@ -53,14 +53,14 @@ void Reports::end_strictly(uint32_t row) {
 // The slot is reserved for the claim.
 bool Reports::is_asked_for(uint32_t row, uint32_t claim) const {
     const shm::SlotRow& slot = state.slots[row];
-    return slot.state == SlotState::kReserved && !is_kept(slot) && slot.holder == claim;
+    return slot.state == SlotState::kReserved && slot.holder != kNoRow && slot.holder == claim;
 }
 
 // The claim for which the slot counts against label limits, or kNoRow.
 uint32_t Reports::counts_on(uint32_t row) const {
     if (book()->promised_to[row] != kNoRow) return book()->promised_to[row];
     const shm::SlotRow& slot = state.slots[row];
-    if (slot.state == SlotState::kReserved && !is_kept(slot)) {
+    if (slot.state == SlotState::kReserved && slot.holder != kNoRow) {
         return slot.holder;
     }
     const uint32_t claim = runs_on(row);

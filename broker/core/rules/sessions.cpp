@@ -99,6 +99,9 @@ bool Sessions::bury_the_dying() {
 bool Sessions::bury(uint32_t session) {
     const bool outlived = state.sessions[session].state == SessionState::kOutlived;
     assert(outlived || state.sessions[session].state == SessionState::kDying);
+    do {
+        if (turn().full()) return false;
+    } while (gangs().orphan_one(session));
     const auto gather = [&](bool leased) {
         turn().scratch.clear();
         for (const uint32_t holder : tags[session]) {
@@ -159,7 +162,7 @@ bool Sessions::bury(uint32_t session) {
 void Sessions::lose_slot(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     assert(slot.state != SlotState::kFree);
-    if (slot.state == SlotState::kReserved && !is_kept(slot)) {
+    if (slot.state == SlotState::kReserved && slot.holder != kNoRow) {
         const uint32_t claim = slot.holder;
         assert(state.claims[claim].pool == slot.pool);
         const uint32_t first = claims().unreserve(claim);

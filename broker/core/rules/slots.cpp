@@ -75,7 +75,8 @@ uint32_t Slots::blank_slot(uint32_t pool_row) {
     put(slot.order, shm::OrderState::kNone);
     put(slot.stop_told, 0);
     put(slot.broken, 0);
-    put(slot.entry, kNoRow);
+    put(slot.entry, kNoRow);  // and no group's
+    put(slot.index, 0);
     put(slot.probe_ns, 0);
     put(slot.boot_until_ns, kNever);
     put(slot.behaviour, shm::Behaviour::kRun);
@@ -145,6 +146,8 @@ void Slots::move_slot(uint32_t row, SlotState to) {
 }
 
 void Slots::make_idle(uint32_t row) {
+    if (gangs().linked != 0 && gangs().comes_back(row)) [[unlikely]]
+        return;
     if (state.slots[row].part_of != kNoRow) return vectors().join_part(row);
     leases().uncollect(row);
     shm::SlotRow& slot = edit().row(state.slots[row], 1);
@@ -228,6 +231,7 @@ void Slots::give_back_chain(uint32_t first, bool confirmed, bool broken, uint32_
 void Slots::remove_slot(uint32_t row) {
     if (state.slots[row].part_of != kNoRow) return vectors().join_part(row);
     leases().uncollect(row);
+    if (gangs().linked != 0) gangs().is_lost(row);
     const shm::SlotRow& slot = state.slots[row];
     assert(slot.state != SlotState::kFree);
     const bool is_workers = state.pools[slot.pool].kind == shm::PoolKind::kWorker;

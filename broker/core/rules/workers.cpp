@@ -1,5 +1,7 @@
 // broker/core/rules/workers.cpp -- applies what workers say of slots that they have announced.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "broker/core/parts.hpp"
 
 namespace dibs::core {
@@ -54,11 +56,11 @@ bool Workers::allowed(const WorkerWord& word, uint32_t row) const {
             return slot.part_of == kNoRow;
         case Kind::kConfirm:
             return slot.state == SlotState::kUnknown || is_taken_back(slot) ||
-                   (slot.state == SlotState::kReserved && !is_kept(slot) &&
+                   (slot.state == SlotState::kReserved && slot.holder != kNoRow &&
                     (slot.flags & SlotFlag::kConfirmed) == 0);
         case Kind::kRefuse:
             return slot.state == SlotState::kUnknown ||
-                   (slot.state == SlotState::kReserved && !is_kept(slot));
+                   (slot.state == SlotState::kReserved && slot.holder != kNoRow);
         case Kind::kDone:
             return slot.state == SlotState::kLeased;
     }
@@ -81,6 +83,7 @@ void Workers::say_ready(uint32_t row) {
     }
     assert(slots().kept_slots.has(TimerKind::kKept, row) == is_kept(slot));
     slots().kept_slots.remove(TimerKind::kKept, row);
+    if (is_placeholder(slot)) return;
     if (is_kept(slot)) return slots().make_idle(row);
     const uint32_t claim = slot.holder;
     const uint32_t first = claims().unreserve(claim);
@@ -173,7 +176,7 @@ void Workers::say_refuse(uint32_t row, const WorkerWord& word) {
         shm::SlotRow& stays = edit().row(slot, 1U << 1U);
         put(stays.flags, stays.flags & ~uint32_t{SlotFlag::kConfirmed});
         put(stays.holder, kNoRow);
-        put(stays.reserved_until_ns, until);
+        put(stays.reserved_until_ns, std::max<TimeNs>(until, 1));  // 0 is a placeholder's
         matcher().holder_changes(row);
         assert(is_kept(stays));
         const uint64_t number = (uint64_t{slot.pool} << 32U) | slot.number;
@@ -201,7 +204,8 @@ void Workers::say_withdraw(uint32_t row) {
     assert(slot.state == SlotState::kReserved || slot.state == SlotState::kLeased ||
            slot.state == SlotState::kRecovering || slot.state == SlotState::kShared);
     matcher().slot_changes(row, [&] { put(slot.flags, slot.flags | SlotFlag::kDraining); });
-    if (slot.session != kNoRow && slot.parts != 0) vectors().join_unheld(row);
+    if (slot.parts == 0) return;
+    slot.session != kNoRow ? vectors().join_unheld(row) : gangs().whole_leaves(row);
 }
 
 void Workers::protect(uint32_t row, bool on) {

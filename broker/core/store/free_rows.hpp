@@ -27,6 +27,12 @@ struct FreeRows : Module<FreeRows> {
     void free_slot_row(uint32_t row);
     uint32_t take_session_row();
     void free_session_row(uint32_t row);
+    uint32_t take_app_row();
+    void free_app_row(uint32_t row);
+    uint32_t take_group_row();
+    void free_group_row(uint32_t row);
+    uint32_t take_task_row();
+    void free_task_row(uint32_t row);
 
     // rows.cpp
     void hold_arena(uint32_t session, size_t bytes);  // kNoRow: no session's

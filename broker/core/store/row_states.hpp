@@ -51,10 +51,16 @@ inline bool being_killed_for(const shm::SlotRow& slot) {
     return slot.state == SlotState::kRecovering && slot.holder != kNoRow;
 }
 
+// Reserved without a claim, and without an end: a placeholder of an application holds it.
+inline bool is_placeholder(const shm::SlotRow& slot) {
+    return slot.state == SlotState::kReserved && slot.holder == kNoRow && slot.group != kNoRow &&
+           slot.reserved_until_ns == 0;
+}
+
 // Reserved without a claim, until its instant: its worker could not yet, and wants to be asked
 // again.
 inline bool is_kept(const shm::SlotRow& slot) {
-    return slot.state == SlotState::kReserved && slot.holder == kNoRow;
+    return slot.state == SlotState::kReserved && slot.holder == kNoRow && !is_placeholder(slot);
 }
 
 // An administrator has drained it: it is protected until that is taken back.
@@ -115,8 +121,8 @@ inline ArenaText meta_of(const shm::LeaseRow& lease) {
 
 // Of a part: its worker is asked, must say, or wants to be asked again.
 inline bool is_unanswered(const shm::SlotRow& slot) {
-    return slot.state == SlotState::kReserved || slot.state == SlotState::kUnknown ||
-           is_taken_back(slot);
+    return (slot.state == SlotState::kReserved && !is_placeholder(slot)) ||
+           slot.state == SlotState::kUnknown || is_taken_back(slot);
 }
 
 // Lines of a claim's row that change when it begins or ends to run.

@@ -4,6 +4,7 @@
 // is freed, so an id of an earlier use is always recognised as stale.
 // SPDX-License-Identifier: Apache-2.0
 #include <cassert>
+#include <type_traits>
 
 #include "broker/core/parts.hpp"
 
@@ -17,6 +18,24 @@ void retire(Row& row, uint32_t next) {
     put(row.head.generation, next_generation == 0 ? 1 : next_generation);  // no id is 0
     put(row.head.free_next, next);
 }
+
+template <class Row>
+uint32_t take(const Rows<Row>& rows, uint32_t& head, uint32_t& free) {
+    const uint32_t row = head;
+    assert(free != 0);
+    put(head, rows[row].head.free_next);
+    put(free, free - 1);
+    return row;
+}
+
+void give_back(auto& row, uint32_t at, uint32_t& head, uint32_t& free) {
+    put(row.state, std::remove_reference_t<decltype(row.state)>{});
+    retire(row, head);
+    put(head, at);
+    put(free, free + 1);
+}
+
+constexpr unsigned kGangCounters = 1U << 2U;
 
 }  // namespace
 
@@ -115,6 +134,40 @@ void FreeRows::free_session_row(uint32_t row) {
     retire(session, counters.sessions_free_head);
     put(counters.sessions_free_head, row);
     put(counters.sessions_free, counters.sessions_free + 1);
+}
+
+uint32_t FreeRows::take_app_row() {
+    shm::CountersRow& counters = edit().counters(kGangCounters);
+    return take(state.apps, counters.apps_free_head, counters.apps_free);
+}
+
+void FreeRows::free_app_row(uint32_t row) {
+    shm::CountersRow& counters = edit().counters(kGangCounters);
+    assert(counters.apps_free < state.apps.size());
+    give_back(edit().row(state.apps[row], 1), row, counters.apps_free_head, counters.apps_free);
+}
+
+uint32_t FreeRows::take_group_row() {
+    shm::CountersRow& counters = edit().counters(kGangCounters);
+    return take(state.groups, counters.groups_free_head, counters.groups_free);
+}
+
+void FreeRows::free_group_row(uint32_t row) {
+    shm::CountersRow& counters = edit().counters(kGangCounters);
+    assert(counters.groups_free < state.groups.size());
+    give_back(
+        edit().row(state.groups[row], 1), row, counters.groups_free_head, counters.groups_free);
+}
+
+uint32_t FreeRows::take_task_row() {
+    shm::CountersRow& counters = edit().counters(kGangCounters);
+    return take(state.tasks, counters.tasks_free_head, counters.tasks_free);
+}
+
+void FreeRows::free_task_row(uint32_t row) {
+    shm::CountersRow& counters = edit().counters(kGangCounters);
+    assert(counters.tasks_free < state.tasks.size());
+    give_back(edit().row(state.tasks[row], 1), row, counters.tasks_free_head, counters.tasks_free);
 }
 
 }  // namespace dibs::core

@@ -40,23 +40,14 @@ uint32_t images_for(const Limits& limits) {
 }
 
 // By Table.
-constexpr std::array<uint32_t, kTables> kRowSizes = {sizeof(shm::CountersRow),
-                                                     sizeof(shm::PoolRow),
-                                                     sizeof(shm::SessionRow),
-                                                     sizeof(shm::SlotRow),
-                                                     sizeof(shm::ClaimRow),
-                                                     sizeof(shm::LeaseRow),
-                                                     sizeof(shm::AccountRow),
-                                                     sizeof(shm::LabelSetRow),
-                                                     sizeof(shm::SlotVectorRow),
-                                                     sizeof(shm::ClaimVectorRow),
-                                                     sizeof(shm::TypeRow),
-                                                     sizeof(shm::ElasticRow),
-                                                     sizeof(shm::EntryRow),
-                                                     sizeof(shm::ArenaBlock),
-                                                     sizeof(uint64_t),
-                                                     sizeof(shm::LogImage),
-                                                     sizeof(shm::LogStore)};
+constexpr std::array<uint32_t, kTables> kRowSizes = {
+    sizeof(shm::CountersRow),    sizeof(shm::PoolRow),     sizeof(shm::SessionRow),
+    sizeof(shm::SlotRow),        sizeof(shm::ClaimRow),    sizeof(shm::LeaseRow),
+    sizeof(shm::AccountRow),     sizeof(shm::LabelSetRow), sizeof(shm::SlotVectorRow),
+    sizeof(shm::ClaimVectorRow), sizeof(shm::TypeRow),     sizeof(shm::ElasticRow),
+    sizeof(shm::EntryRow),       sizeof(shm::AppRow),      sizeof(shm::GroupRow),
+    sizeof(shm::TaskRow),        sizeof(shm::ArenaBlock),  sizeof(uint64_t),
+    sizeof(shm::LogImage),       sizeof(shm::LogStore)};
 
 Places lay_out(const Limits& limits, uint64_t* size) {
     Places places{};
@@ -83,6 +74,9 @@ Places lay_out(const Limits& limits, uint64_t* size) {
     add(Table::kTypes, std::max(limits.types, 1U), sizeof(shm::TypeRow));
     add(Table::kElastics, pools, sizeof(shm::ElasticRow));
     add(Table::kEntries, std::max(limits.entries, 1U), sizeof(shm::EntryRow));
+    add(Table::kApps, std::max(limits.applications, 1U), sizeof(shm::AppRow));
+    add(Table::kGroups, std::max(limits.groups, 1U), sizeof(shm::GroupRow));
+    add(Table::kTasks, std::max(limits.tasks, 1U), sizeof(shm::TaskRow));
     add(Table::kArena, std::max(limits.arena_blocks, 1U), sizeof(shm::ArenaBlock));
     add(Table::kLogOffsets, images, sizeof(uint64_t));
     add(Table::kLogImages, images, sizeof(shm::LogImage));
@@ -125,6 +119,9 @@ void format_state(std::span<std::byte> state, const Limits& limits) {
     chain_free<shm::SlotRow>(at(Table::kSlots), rows(Table::kSlots));
     chain_free<shm::ClaimRow>(at(Table::kClaims), rows(Table::kClaims));
     chain_free<shm::LeaseRow>(at(Table::kLeases), rows(Table::kLeases));
+    chain_free<shm::AppRow>(at(Table::kApps), rows(Table::kApps));
+    chain_free<shm::GroupRow>(at(Table::kGroups), rows(Table::kGroups));
+    chain_free<shm::TaskRow>(at(Table::kTasks), rows(Table::kTasks));
     auto* arena = reinterpret_cast<shm::ArenaBlock*>(at(Table::kArena));
     const uint32_t blocks = rows(Table::kArena);
     for (uint32_t block = 0; block < blocks; ++block) {
@@ -136,6 +133,9 @@ void format_state(std::span<std::byte> state, const Limits& limits) {
     counters->leases_free = rows(Table::kLeases);
     counters->slots_free = rows(Table::kSlots);
     counters->sessions_free = rows(Table::kSessions);
+    counters->apps_free = rows(Table::kApps);
+    counters->groups_free = rows(Table::kGroups);
+    counters->tasks_free = rows(Table::kTasks);
     counters->arena_free = blocks;
     counters->arena_freed_head = kNoRow;
     counters->arena_freed_tail = kNoRow;
@@ -205,6 +205,9 @@ State::State(std::span<std::byte> bytes)
       types(view<shm::TypeRow>(Table::kTypes)),
       elastics(view<shm::ElasticRow>(Table::kElastics)),
       entries(view<shm::EntryRow>(Table::kEntries)),
+      apps(view<shm::AppRow>(Table::kApps)),
+      groups(view<shm::GroupRow>(Table::kGroups)),
+      tasks(view<shm::TaskRow>(Table::kTasks)),
       arena(view<shm::ArenaBlock>(Table::kArena)),
       log_offsets(reinterpret_cast<uint64_t*>(place(Table::kLogOffsets))),
       log_images(reinterpret_cast<shm::LogImage*>(place(Table::kLogImages))),

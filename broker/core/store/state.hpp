@@ -89,6 +89,9 @@ struct State {
     Rows<shm::TypeRow> types;
     Rows<shm::ElasticRow> elastics;
     Rows<shm::EntryRow> entries;
+    Rows<shm::AppRow> apps;
+    Rows<shm::GroupRow> groups;
+    Rows<shm::TaskRow> tasks;
     Rows<shm::ArenaBlock> arena;
     uint64_t* log_offsets;
     shm::LogImage* log_images;

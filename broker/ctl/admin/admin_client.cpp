@@ -230,7 +230,8 @@ void AdminClient::check(const admin::AnswerT& answer,
         case Code::unknown_pool:
             throw no_such_pool(request.pool, answer.names);
         case Code::not_found:
-            if (request.report >= admin::ReportKind::entry && !answer.names.empty()) {
+            if (!answer.names.empty() && (request.report >= admin::ReportKind::entry ||
+                                          request.ask == admin::Ask::application)) {
                 throw Failure(kExitNotFound, answer.names.front());
             }
             throw Failure(
@@ -344,6 +345,31 @@ std::vector<std::unique_ptr<admin::EntryT>> AdminClient::entries(const std::stri
     sort_by(&rows, [](const admin::EntryT& row) {
         return std::tuple(row.pool, row.position - 1, row.number);
     });
+    return rows;
+}
+
+std::vector<std::unique_ptr<admin::ApplicationT>> AdminClient::applications(
+    const std::string& name, std::optional<uint32_t> uid) {
+    std::vector<std::unique_ptr<admin::ApplicationT>> rows;
+    admin::RequestT request;
+    request.ask = admin::Ask::applications;
+    request.application = name;
+    if (uid) request.uid = *uid;
+    pages(request, "", [&](admin::AnswerT& answer) { append(&rows, &answer.applications); });
+    sort_by(&rows,
+            [](const admin::ApplicationT& row) { return std::pair(~row.age_ns, row.number); });
+    return rows;
+}
+
+std::vector<std::unique_ptr<admin::TaskT>> AdminClient::tasks(const std::string& application,
+                                                              std::optional<uint32_t> uid) {
+    std::vector<std::unique_ptr<admin::TaskT>> rows;
+    admin::RequestT request;
+    request.ask = admin::Ask::tasks;
+    request.application = application;
+    if (uid) request.uid = *uid;
+    pages(request, "", [&](admin::AnswerT& answer) { append(&rows, &answer.tasks); });
+    sort_by(&rows, [](const admin::TaskT& row) { return row.number; });
     return rows;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,12 @@ class AdminClient {
     std::vector<std::unique_ptr<admin::SetT>> sets();          // pool sets, as the file has them
     // Of dispatched pools: by pool, those that wait first, in their order.
     std::vector<std::unique_ptr<admin::EntryT>> entries(const std::string& pool);
+    // By age. Empty: of all; `uid`: of this user's.
+    std::vector<std::unique_ptr<admin::ApplicationT>> applications(const std::string& name,
+                                                                   std::optional<uint32_t> uid);
+    // In the order in which they were added.
+    std::vector<std::unique_ptr<admin::TaskT>> tasks(const std::string& application,
+                                                     std::optional<uint32_t> uid);
     // By pool, then in the order in which they are made.
     std::vector<std::unique_ptr<admin::TypeT>> types(const std::string& pool);
 

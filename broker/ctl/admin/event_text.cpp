@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <string_view>
 
 #include "broker/ctl/output/sheet.hpp"
@@ -39,6 +40,51 @@ std::string_view value_key(const dibs_event& event) {
         default:
             return {};
     }
+}
+
+bool is_of_application(const dibs_event& event) {
+    return event.kind == DIBS_EVENT_APPLICATION || event.kind == DIBS_EVENT_TASK ||
+           event.kind == DIBS_EVENT_PLACEHOLDER;
+}
+
+std::string_view task_state(uint32_t state) {
+    static constexpr std::string_view kWords[] = {"free",
+                                                  "new",
+                                                  "scheduling",
+                                                  "allocated",
+                                                  "bound",
+                                                  "completed",
+                                                  "killed",
+                                                  "rejected",
+                                                  "failed"};
+    return state < std::size(kWords) ? kWords[state] : "unknown";
+}
+
+std::string_view placeholder_news(uint32_t news) {
+    static constexpr std::string_view kWords[] = {"bound", "replaced", "released", "lost"};
+    return news < std::size(kWords) ? kWords[news] : "unknown";
+}
+
+// `entry` is its name, its task's, or its group's.
+template <class Form>
+void say_application(const dibs_event& event, Form& form) {
+    const auto from = static_cast<int>(event.from_class);
+    const auto to = static_cast<int>(event.to_class);
+    form.number("application", event.id);
+    if (event.kind == DIBS_EVENT_APPLICATION) {
+        form.text("name", event.entry);
+        form.text("from", dibs_app_state_name(from));
+        form.text("to", dibs_app_state_name(to));
+    } else if (event.kind == DIBS_EVENT_TASK) {
+        form.text("task", event.entry);
+        form.text("from", task_state(event.from_class));
+        form.text("to", task_state(event.to_class));
+    } else {
+        form.text("group", event.entry);
+        form.text("did", placeholder_news(event.to_class));
+        form.number("index", event.value);
+    }
+    if (event.code != DIBS_OK) form.text("reason", dibs_reason_name(event.code));
 }
 
 bool has_reason(const dibs_event& event) {
@@ -80,6 +126,12 @@ std::string client_of(const dibs_event& event) {
 template <class Form>
 void say_what(const dibs_event& event, Form& form) {
     if (event.claim != 0) form.claim("claim", event.claim);
+    if (is_of_application(event)) {
+        say_application(event, form);
+        if (event.slot != kNone) form.number("slot", event.slot);
+        if (event.uid != kNone) form.number("uid", event.uid);
+        return;
+    }
     if (event.entry[0] != '\0') form.text("entry", event.entry);
     if (event.entry[0] != '\0' && event.id != 0) form.number("entry_number", event.id);
     if (names_lease(event)) form.text("lease", id_text(Letter::kLease, event.id));

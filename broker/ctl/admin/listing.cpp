@@ -309,7 +309,9 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const 
                  {"attributes", "ATTRIBUTES", 3},
                  {"resources", "RESOURCES", 3},
                  {"type", ""},
-                 {"held", ""}}};
+                 {"held", ""},
+                 {"application", "APPLICATION", 1},
+                 {"group", "GROUP", 1}}};
     for (const auto& row : slots) {
         const bool rests = row->account.empty() && row->state == "recovering";
         const bool held = !row->account.empty();
@@ -340,7 +342,9 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const 
                               seen(row->full, row->attributes),
                               seen(has_vector, amounts_text(row->resources, row->amounts)),
                               seen(!row->type.empty(), row->type),
-                              Cell::of(row->held)});
+                              Cell::of(row->held),
+                              seen(!row->application.empty(), row->application),
+                              seen(!row->group.empty(), row->group)});
     }
     return sheet;
 }
@@ -365,7 +369,10 @@ Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims,
                  {"client", "CLIENT", 8},
                  {"attempts", ""},
                  {"has_key", ""},
-                 {"meta", "META", 9}}};
+                 {"meta", "META", 9},
+                 {"application", "APPLICATION", 5},
+                 {"task", "TASK", 5},
+                 {"group", "GROUP", 9}}};
     for (const auto& row : claims) {
         const bool full = row->full;
         sheet.rows.push_back({seen_number(full, Letter::kClaim, row->number),
@@ -380,12 +387,15 @@ Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims,
                               Cell::of(row->account),
                               seen(full, row->uid),
                               seen_user(full, row->uid, row->account),
-                              seen(full, row->pid),
-                              seen_command(from, full, row->pid),
-                              seen(full, row->client),
+                              seen(full && row->pid != 0, row->pid),
+                              seen_command(from, full && row->pid != 0, row->pid),
+                              seen(full && !row->client.empty(), row->client),
                               seen(full, row->attempts),
                               seen(full, row->has_key),
-                              row->meta.empty() ? Cell() : Cell::of(row->meta)});
+                              row->meta.empty() ? Cell() : Cell::of(row->meta),
+                              seen(!row->application.empty(), row->application),
+                              seen(!row->task.empty(), row->task),
+                              seen(!row->group.empty(), row->group)});
     }
     return sheet;
 }

@@ -197,6 +197,40 @@ std::string few_workers(const Explained& told, WaitReason reason) {
            ", or when one has gone.";
 }
 
+std::string gang_count(const Explained& told) {
+    return std::to_string(told.gang_held) + " of " + counted(told.gang_members, "placeholder");
+}
+
+// What an application keeps waiting. Of another user's its name is not known.
+std::string of_application(const Explained& told, WaitReason reason) {
+    const std::string app =
+        told.application.empty() ? "An application" : "Application " + told.application;
+    const std::string show =
+        told.application.empty() ? "" : ": dibs app show " + told.application + " shows it";
+    switch (reason) {
+        case WaitReason::kGang:
+            if (told.gang_members == 0) return app + " is about to run" + show + ".";
+            return app + " reserves its gang, with " + gang_count(told) + " so far. " +
+                   holder(told) + "All must be there, or its time-out come" + show + ".";
+        case WaitReason::kNoManager:
+            return app +
+                   " has no manager, or is being recovered. A session of its user must adopt "
+                   "it, or say that it has recovered" +
+                   show + ".";
+        case WaitReason::kPlaceholder:
+            return "No placeholder of group " + told.group + " of application " + told.application +
+                   " is free. The task waits in line like any claim once none is left in any "
+                   "group: tasks have taken the last one, or its time-out has released it" +
+                   show + ".";
+        default:
+            return app + " reserves the slots of pool " + told.pool +
+                   " that come next for its "
+                   "gang, with " +
+                   gang_count(told) + " so far. " + holder(told) +
+                   "It must be whole, or its time-out come" + show + ".";
+    }
+}
+
 // Of the first in line; in a pool ordered by account, its own.
 std::string obstacle(const Explained& told, WaitReason reason) {
     const admin::WaitFacts& facts = *told.facts;
@@ -278,6 +312,11 @@ std::string obstacle(const Explained& told, WaitReason reason) {
             return "The idle slots of " + pool +
                    " are held back for a claim over several pools. It must get a slot of each of "
                    "its other pools, too, or end.";
+        case WaitReason::kGang:
+        case WaitReason::kNoManager:
+        case WaitReason::kPlaceholder:
+        case WaitReason::kBehindGang:
+            return of_application(told, reason);
         case WaitReason::kNoProvisioner:
         case WaitReason::kBeingMade:
         case WaitReason::kAtQuota:

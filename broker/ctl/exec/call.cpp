@@ -161,6 +161,8 @@ int run_call(int argc, char** argv) {
     Arguments arguments("call", kCallAbout);
     arguments.operand("POOL", &pool, "the pool's name, or a pool set's");
     arguments.operand("BODY", &body, "what the worker is handed; - is standard input");
+    arguments.further(
+        "it asks one worker; dibs exec POOL:N POOL:N -- COMMAND has slots of several pools");
     arguments.duration("-t,--timeout",
                        &options.timeout_ns,
                        "how long to wait for the slot and its answer; if not said, for the slot "

@@ -150,6 +150,8 @@ int run_claim(int argc, char** argv) {
     Arguments arguments("claim", kClaimAbout);
     arguments.operand(
         "POOL", &operand, "the pool's name, or a pool set's; POOL:N for N slots at once");
+    arguments.further(
+        "it claims of one pool; dibs exec POOL:N POOL:N -- COMMAND has slots of several");
     arguments.duration("-t,--timeout",
                        &options.timeout_ns,
                        "how long to wait for it; if not said, as the pool's when_busy has it: for "

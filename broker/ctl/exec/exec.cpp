@@ -8,6 +8,7 @@
 #include "broker/ctl/exec/options.hpp"
 #include "broker/ctl/exec/wrapper.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/labels.hpp"
 #include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/text/terminal_text.hpp"
@@ -185,6 +186,38 @@ void add_part_options(Arguments* arguments, Options* options) {
                      "NAME=AMOUNT");
 }
 
+void add_member_options(Arguments* arguments, Options* options) {
+    arguments->text("--app",
+                    &options->application,
+                    "run it as a task of this application of yours (dibs app), which says when",
+                    "NAME");
+    arguments->text("--task", &options->task, "with --app: which task of it", "ID");
+    arguments->text(
+        "--group", &options->group, "with --app: in which group of its gang; else in none", "NAME");
+}
+
+void check_member(const Options& options, const Arguments& arguments) {
+    bool given = false;
+    for (const auto& [option, name] : {std::pair("--app", &options.application),
+                                       std::pair("--task", &options.task),
+                                       std::pair("--group", &options.group)}) {
+        if (!arguments.given(option)) continue;
+        check_name(option, *name);
+        given = true;
+    }
+    if (!given) return;
+    if (options.application.empty()) {
+        throw Failure(kExitUsage, "--task and --group go with --app, which names the application");
+    }
+    if (options.task.empty()) {
+        throw Failure(kExitUsage,
+                      "--app needs --task: any name that no other task of the application has");
+    }
+    if (!options.also.empty()) {
+        throw Failure(kExitUsage, "--app: a task has one pool, that of its application");
+    }
+}
+
 }  // namespace exec
 
 int run_exec(int argc, char** argv) {
@@ -234,6 +267,7 @@ int run_exec(int argc, char** argv) {
                     "LABEL");
     arguments.texts("-p,--prefer", &options.prefer, exec::kPreferAbout, "LABEL");
     exec::add_part_options(&arguments, &options);
+    exec::add_member_options(&arguments, &options);
     arguments.text("--meta", &options.meta, exec::kMetaAbout);
     arguments.number("-P,--priority", &options.priority, exec::kPriorities, exec::kPriorityAbout);
     arguments.text("--account", &options.account, exec::kAccountAbout, "NAME");
@@ -259,6 +293,7 @@ int run_exec(int argc, char** argv) {
     try {
         read_words(words, &options);
         exec::check_terms(options, arguments.given("--account"));
+        exec::check_member(options, arguments);
         const std::vector<Creation> creations = read_creations(words);
         options.program = find_command(options.command.front());
         create_pools(creations, options);

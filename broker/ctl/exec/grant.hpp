@@ -1,8 +1,8 @@
-// broker/ctl/exec/grant.hpp -- makes the claim for a command, and reports why it got no lease.
+// broker/ctl/exec/grant.hpp -- makes the claim for a command.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
+#include <cstdint>
 
 #include "broker/ctl/attachment.hpp"
 #include "broker/ctl/exec/options.hpp"
@@ -12,9 +12,5 @@ namespace dibs::ctl::exec {
 // Claims and waits. Failure: with the exit code that the options ask for where nothing was free or
 // the time passed, and with the holder of what was wanted.
 dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options& options);
-
-// Behind DIBS_EDRAINING: whether it is the pool or the whole broker that drains, and what ends
-// that.
-std::string what_drains(const Options& options);
 
 }  // namespace dibs::ctl::exec

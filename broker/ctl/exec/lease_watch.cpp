@@ -12,6 +12,7 @@
 #include "broker/ctl/exec/grant.hpp"
 #include "broker/ctl/exec/holder.hpp"
 #include "broker/ctl/exec/lease_environment.hpp"
+#include "broker/ctl/exec/refusal.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"

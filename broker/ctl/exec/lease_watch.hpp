@@ -36,6 +36,8 @@ class LeaseWatch {
     // Takes what has come; keeps the lease alive if that is due and `may_keep`. False: the lease
     // is lost, and why_lost() says how.
     bool look(bool may_keep);
+    // The command has done its work; what is wrong then is nobody's to hear.
+    void give_back() { (void)dibs_release(attachment_.session(), &lease_, DIBS_SECOND); }
     // Asks the broker where the loss alone leaves it open whether a better claim was it.
     [[nodiscard]] std::string why_lost() const;
     // Why the broker has killed the holder, as it does where the pool's expiry is strict; empty: it

@@ -40,6 +40,10 @@ struct Options {
     uint64_t priority = 0;
     std::string account;
     std::string meta;  // for who inspects
+    // Of which task of which application, in which group.
+    std::string application;
+    std::string task;
+    std::string group;
     int32_t preempt = DIBS_PREEMPT_AS_POOL;
     int64_t preempt_grace_ns = 0;
     bool requeue = false;     // taken, its claim waits again
@@ -62,6 +66,9 @@ void read_preempt(const std::string& word, Options* options);
 // Failure (usage): labels, options or an account's name that libdibs would not take.
 // `account_given`: it may be empty by mistake.
 void check_terms(const Options& options, bool account_given);
+// --app, --task and --group; Failure (usage) of what they cannot be: given, they are not empty.
+void add_member_options(Arguments* arguments, Options* options);
+void check_member(const Options& options, const Arguments& arguments);
 // --want and --up-to, which name a part of a slot.
 void add_part_options(Arguments* arguments, Options* options);
 inline constexpr const char* kPreemptAbout =

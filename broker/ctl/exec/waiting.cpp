@@ -197,6 +197,11 @@ Awaited await_claim(const Attachment& attachment,
     Awaited awaited = {};
     // In as many backlogs as the set has pools: no place, and no single holder.
     if ((pool & DIBS_POOL_SET) != 0) {
+        if (!options.application.empty()) {
+            throw Failure(kExitUsage,
+                          "--app: a task has one pool, that of its application; \"" +
+                              options.pool.name + "\" is a set of pools");
+        }
         const int claimed = dibs_claim(attachment.session(), pool, &asked, &awaited.end);
         if (claimed == DIBS_OK) return awaited;
         throw Failure(exit_code_of(claimed),

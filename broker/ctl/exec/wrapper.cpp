@@ -61,7 +61,7 @@ class Wrapper {
     explicit Wrapper(const Options& options) : options_(options), holder_(options) {
         make_tree();
         std::function<shm::Descriptor()> connect = [this] { return holder_.connect(); };
-        if (reaps()) connect = nullptr;  // the session is this process's own
+        if (owns_session()) connect = nullptr;
         watch_ = std::make_unique<LeaseWatch>(options, connect, tree_ != nullptr && !reaps());
         environment_ = watch_->environment(options);
         block_signals();
@@ -76,8 +76,11 @@ class Wrapper {
         }
         terminal_.take_back();
         const bool failed = lost_ || killed_by_broker();
+        const bool gives_back = is_task() && owns_session() && watch_;
         leave_tree();
         if (failed) return kExitOwnFailure;
+        const bool is_done = WIFEXITED(*status_) && WEXITSTATUS(*status_) == 0;
+        if (gives_back && is_done) watch_->give_back();
         return WIFSIGNALED(*status_) ? die_of(WTERMSIG(*status_)) : WEXITSTATUS(*status_);
     }
 
@@ -85,6 +88,10 @@ class Wrapper {
     // The holder is in it before it connects.
     void make_tree() {
         if (options_.tree == Tree::kNone) return;
+        if (is_task() && options_.tree == Tree::kIfPossible) {
+            tree_ = TreeLeaf::of_descendants();
+            return;
+        }
         std::string why;
         tree_ = TreeLeaf::make("exec", &why);
         if (tree_ != nullptr && !tree_->take(holder_.pid(), &why)) tree_.reset();
@@ -97,6 +104,12 @@ class Wrapper {
         tree_ = TreeLeaf::of_descendants();
     }
 
+    [[nodiscard]] bool is_task() const { return !options_.application.empty(); }
+    // Instead of the command's: whether a task has completed, its command's exit code says, which
+    // only this process learns. Who asks for a tree wants what dies with it more than that.
+    [[nodiscard]] bool owns_session() const {
+        return reaps() || (is_task() && options_.tree != Tree::kRequired);
+    }
     // It waits for what the command has left, with the lease.
     [[nodiscard]] bool reaps() const { return tree_ != nullptr && !tree_->is_group(); }
     // The command, or what it has left and is waited for.
@@ -118,7 +131,7 @@ class Wrapper {
     void start() {
         setpgid(holder_.pid(), holder_.pid());
         terminal_.lend(holder_.pid());
-        holder_.execute(environment_, reaps() || !options_.outlives());
+        holder_.execute(environment_, owns_session() || !options_.outlives());
     }
 
     void await() {

@@ -11,6 +11,11 @@
 // stays outside. What a command leaves running is left alone; the wrapper says so, and leaves the
 // session to the broker.
 //
+// The command of a task (--app, without --tree) has no session: the wrapper has it, and gives the
+// lease back once the command has ended with 0, so that the task has completed; else it has failed.
+// It waits for what the command has left running. If the wrapper is killed, the kernel kills the
+// command, and nobody what that has started.
+//
 // Under --keepalive it prolongs the lease while the command runs and is not stopped, and under
 // --preempt it tells the command that its slot is taken. Both go with it, so then the kernel kills
 // the command with the wrapper (PR_SET_PDEATHSIG).

@@ -18,6 +18,7 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 using Pools = std::vector<std::unique_ptr<admin::PoolT>>;
+using Sets = std::vector<std::unique_ptr<admin::SetT>>;
 
 constexpr double kPerSecond = 1e9;
 
@@ -207,6 +208,38 @@ void add_pools(Families* to, const Pools& pools, const std::vector<uint64_t>& bo
     }
 }
 
+// Of pool sets that are ranked by load: `place` of a member is where a claim that came now would
+// try it.
+struct Member {
+    uint64_t place = 0;
+    bool saturated = false;
+};
+
+void add_sets(Families* to, const Sets& sets) {
+    std::map<std::pair<std::string, std::string>, Member>
+        members;  // names that print alike are one
+    for (const auto& set : sets) {
+        if (set->rank != "load") continue;
+        const std::string name = harmless(set->name);
+        for (const std::string& pool : set->pools)
+            members[{name, harmless(pool)}] = {};
+        for (size_t at = 0; at < set->ranked.size(); ++at)
+            members[{name, harmless(set->ranked[at])}].place = at + 1;
+        for (const std::string& pool : set->saturated)
+            members[{name, harmless(pool)}].saturated = true;
+    }
+    if (members.empty()) return;
+    const auto each = [&](Family family, const auto& value) {
+        for (const auto& [names, member] : members)
+            family.add(value(member), {{"set", names.first}, {"pool", names.second}});
+    };
+    each(gauge(to, "dibs_set_member_rank", "Place of a pool in its set now, from 1; 0: not tried."),
+         [](const Member& member) { return member.place; });
+    each(gauge(
+             to, "dibs_set_member_saturated", "1 where its backlog was full, a while ago at most."),
+         [](const Member& member) { return member.saturated ? 1.0 : 0.0; });
+}
+
 // Two names that print alike are one label.
 struct Share {
     uint64_t held = 0;
@@ -230,6 +263,30 @@ void add_accounts(Families* to, const std::map<std::string, Share>& shares) {
         [](const Share& share) { return static_cast<double>(share.rate_micros) * kMicro; });
     each(counter(to, "dibs_account_slot_seconds_total", "For how long it held slots, all added."),
          [](const Share& share) { return static_cast<double>(share.used_us) * kMicro; });
+}
+
+// Of those that the asker may see: an administrator sees all.
+void add_applications(Families* to,
+                      const std::vector<std::unique_ptr<admin::ApplicationT>>& applications,
+                      const Pools& pools) {
+    std::map<std::string, uint64_t> states;
+    std::map<std::string, uint64_t> placeholders;
+    for (const char* state : {"accepted", "reserving", "running", "completed", "failed", "killed"})
+        states[state] = 0;
+    for (const auto& pool : pools)
+        placeholders[harmless(pool->name)] = 0;
+    for (const auto& application : applications) {
+        if (!application->full) continue;
+        ++states[application->state];
+        placeholders[harmless(application->pool)] += application->placeholders;
+    }
+    Family by_state = gauge(to, "dibs_applications", "Applications by state.");
+    for (const auto& [state, count] : states)
+        by_state.add(count, {{"state", state}});
+    Family held =
+        gauge(to, "dibs_pool_placeholders", "Slots of a pool that placeholders of gangs hold.");
+    for (const auto& [pool, count] : placeholders)
+        held.add(count, {{"pool", pool}});
 }
 
 }  // namespace
@@ -256,12 +313,16 @@ Families families_of(AdminClient& client) {
             share.rate_micros += account->rate_sum;
         }
     });
+    const Sets sets = client.sets();
     Families families;
     if (told.status != nullptr) {
         add_status(&families, *told.status);
         add_pools(&families, pools, told.status->wait_bounds_ns);
     }
+    add_sets(&families, sets);
     if (!shares.empty()) add_accounts(&families, shares);
+    const auto applications = client.applications({}, {});
+    if (!applications.empty()) add_applications(&families, applications, pools);
     return families;
 }
 

@@ -1,7 +1,7 @@
 // broker/ctl/metrics/families.hpp -- turns the broker's figures into Prometheus metrics.
 //
-// Labels are pools, configured accounts and fixed words: the tables of the broker bound their
-// number.
+// Labels are pools, pool sets, configured accounts and fixed words: the tables of the broker bound
+// their number.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +15,7 @@ namespace dibs::ctl {
 
 using Families = std::vector<prometheus::MetricFamily>;
 
-// One conversation: the status, then the pages of pools and accounts. Failure.
+// One conversation: the status, then the pages of pools and accounts, and the sets. Failure.
 Families families_of(AdminClient& client);
 // Whether there was a broker to ask, and how long asking took.
 void add_scrape(Families* families, bool up, int64_t took_ns);

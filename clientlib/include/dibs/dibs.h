@@ -164,6 +164,10 @@ enum {
     DIBS_EVECTOR = -31,        // not a part of a slot of this pool: see dibs_claim_options.least
     DIBS_EOFFEREXPIRED = -32,  // the slot has not so much any more: see dibs_claim_options.offer
     DIBS_EELSEWHERE = -33,     // a pool of another cluster: see dibs_pool
+    DIBS_EAPPLICATION = -34,   // the application has ended, or is ending
+    DIBS_ERESERVATIONTIME = -35,    // not all placeholders of its gang came in time
+    DIBS_ERESERVATIONFAILED = -36,  // they cannot come: its pool drains or goes
+    DIBS_EMANAGERGONE = -37,        // nobody has adopted the application in time
 
     // said by the library
     DIBS_EARGUMENT = -101,    // a null pointer, or a value that no other code names
@@ -507,6 +511,15 @@ typedef struct dibs_claim_options {
     // pool.
     const dibs_pool_units* also;
     size_t also_count;
+    // The claim is that of this task of this application of the session's user, in this group of
+    // it, if any (null): see "Applications" below. It is held until the application lets it be
+    // served. Null: of no application. DIBS_ENAME; else it ends rejected: DIBS_ENOTFOUND (no such
+    // application or group), DIBS_EAPPLICATION, DIBS_EENDED (the task has ended), DIBS_EDUPLICATE
+    // (it has a claim or a lease; holder.claim names it), DIBS_ESTATE (another pool than the
+    // application's), DIBS_ETABLES.
+    const char* application;
+    const char* task;
+    const char* group;
 } dibs_claim_options;
 
 // A lease's name. A value: copy it freely. All zero is no lease.
@@ -727,8 +740,13 @@ enum {
     DIBS_WAIT_PAUSING = 23,         // a pause after failed starts, at capacity, or after others
     DIBS_WAIT_LIMIT = 24,           // no more may run for now, after an overload or at quota
     // Pools in order of arrival.
-    DIBS_WAIT_OTHER_POOLS = 25  // what it lacks is held back for a claim over several pools; or it
-                                // is one, and another of its pools keeps it waiting
+    DIBS_WAIT_OTHER_POOLS = 25,  // what it lacks is held back for a claim over several pools; or it
+                                 // is one, and another of its pools keeps it waiting
+    // Of tasks of applications, which are held by them; and of who waits behind a gang.
+    DIBS_WAIT_GANG = 26,         // its application reserves its gang, which is not whole
+    DIBS_WAIT_NO_MANAGER = 27,   // its application has no manager, or recovers
+    DIBS_WAIT_PLACEHOLDER = 28,  // no placeholder of its group is free
+    DIBS_WAIT_BEHIND_GANG = 29   // what it lacks is reserved for the gang of an application
 };
 
 // Why a claim is of its class.
@@ -1182,6 +1200,181 @@ DIBS_API int dibs_provisioned(dibs_session* session,
                               const char* quota_group,
                               int64_t wait_ns);
 
+// ---- Applications: groups of tasks with one life. An APPLICATION has a name, of its user, and a
+//      pool; its manager is the session that added or adopted it. Its TASKS are scheduled by claims
+//      that name them (dibs_claim_options.application), of any session of the user. Its GROUPS, if
+//      it has any, are its GANG: they hold as many slots as they have members, as PLACEHOLDERS,
+//      before any task of it runs. Each task of a group then takes one of these. docs/gangs.md is
+//      the guide.
+//
+//     dibs_app_group group = {0};
+//     group.name = "worker";
+//     group.members = 2;
+//     dibs_app app = {0};
+//     app.size = sizeof app;
+//     app.name = "training";
+//     app.pool = pool;
+//     app.groups = &group;
+//     app.group_count = 1;
+//     uint64_t number = 0;
+//     int code = dibs_app_add(session, &app, DIBS_SECOND, &number);
+//     dibs_app_event event = {0};
+//     event.size = sizeof event;
+//     while (code == DIBS_OK && event.state != DIBS_APP_RUNNING)
+//         code = dibs_app_next(session, &event, 60 * DIBS_SECOND);
+//     dibs_claim_options want = {0};  // in as many processes as there are members
+//     want.size = sizeof want;
+//     want.timeout_ns = DIBS_FOREVER;
+//     want.application = "training";
+//     want.task = "rank-0";
+//     want.group = "worker";
+//     dibs_completion end = {0};
+//     if (code == DIBS_OK) code = dibs_claim(session, pool, &want, &end);
+//     if (code == DIBS_OK) code = dibs_app_complete(session, "training", DIBS_SECOND);
+//
+//      An application outlives its manager's session for manager_timeout_ns: within it another
+//      session of its user adopts it, else it fails (DIBS_EMANAGERGONE). Its name stays taken when
+//      it has ended, until it is removed. wait_ns as for leases; codes that all may return:
+//      DIBS_EARGUMENT, DIBS_EFORK, DIBS_ESESSION, DIBS_EBROKERLOST, DIBS_ENEGATIVE, DIBS_ENAME,
+//      DIBS_EFULL, DIBS_EUNREAD, DIBS_ETIMEDOUT (what was asked stands, too), DIBS_ENOTFOUND (no
+//      such application of this user), DIBS_EMALFORMED. Names have 1 to 63 bytes, none of them a
+//      control character; what is passed is read during the call only. Threads: one at a time per
+//      session, but for dibs_app_state_name: any.
+
+#define DIBS_APP_GROUPS_MAX 32  // of one application
+
+// What happens at the time-out of a gang that is not whole.
+enum {
+    DIBS_GANG_SOFT = 0,  // it is given up, and its tasks are served as slots come
+    DIBS_GANG_HARD = 1   // the application fails: DIBS_ERESERVATIONTIME
+};
+
+enum {
+    DIBS_APP_NEW = 1,
+    DIBS_APP_SUBMITTED = 2,
+    DIBS_APP_ACCEPTED = 3,   // about to be decided on
+    DIBS_APP_RESERVING = 4,  // its placeholders take slots
+    DIBS_APP_RESUMING = 5,   // its reservation has timed out, and goes
+    DIBS_APP_RUNNING = 6,    // its tasks are served
+    DIBS_APP_COMPLETED = 7,
+    DIBS_APP_FAILING = 8,
+    DIBS_APP_FAILED = 9,
+    DIBS_APP_KILLING = 10,
+    DIBS_APP_KILLED = 11,
+    DIBS_APP_REJECTED = 12,
+    DIBS_APP_RECOVERING = 13  // nothing is decided before dibs_app_recovered
+};
+
+// So many members at least, each of which wants so much of one slot: "NAME=AMOUNT", as of a claim;
+// null: a whole one.
+typedef struct dibs_app_group {
+    const char* name;
+    uint32_t members;
+    uint32_t reserved;
+    const char* const* resource;
+    size_t resource_count;
+} dibs_app_group;
+
+typedef struct dibs_app {
+    size_t size;
+    const char* name;
+    uint32_t pool;     // in order of arrival, or of priority; no set
+    int32_t priority;  // of what its gang reserves, in a pool in order of priority; 0 = 1
+    const dibs_app_group* groups;
+    size_t group_count;              // at most DIBS_APP_GROUPS_MAX; 0: no gang
+    int64_t placeholder_timeout_ns;  // of the reservation, and then of placeholders that no task
+                                     // takes; 0 = 15 min; DIBS_FOREVER
+    int64_t manager_timeout_ns;      // without a manager; 0 = the broker's (5 min); DIBS_FOREVER
+    int64_t age_ns;                  // since it was made: what a listing says
+    int32_t style;                   // DIBS_GANG_…
+    int32_t recover;         // not 0: as after a loss of all state: its tasks are added one by one,
+                             // and it goes on at dibs_app_recovered
+    const char* parameters;  // null = none; "placeholderTimeoutInSeconds=30
+                             // gangSchedulingStyle=Hard": what it names counts, before the fields
+    const char* tags;        // null = none; at most DIBS_META_MAX bytes, for who looks
+} dibs_app;
+
+// Adds an application, and makes this session its manager; wait_ns > 0. *number (null = unwanted)
+// is its number. DIBS_EDUPLICATE: it is there, and stays as it is; *number is its own, and
+// dibs_app_adopt makes this session its manager. DIBS_EAPPLICATION: one of that name has ended:
+// remove it, or choose another name. Groups that cannot be (no members, a name twice, resources
+// that are none of the pool) are dropped, all of them: an event with DIBS_EMALFORMED says so, and
+// the application goes on without a gang. One that its pool can never serve is added, and fails; an
+// event says why. DIBS_EPOOL, DIBS_ENOTALLOWED (pool, or priority, of the user's policy),
+// DIBS_ELIMIT (the user has a quarter of the broker's rows), DIBS_ENOROOM (the session has room for
+// 3/32 as many applications as it has more completion_entries than submission_entries: 12 by
+// default), DIBS_ETABLES, DIBS_EVECTOR (no "NAME=AMOUNT"), DIBS_EPAYLOAD (parameters, tags),
+// DIBS_ESIZE.
+DIBS_API int dibs_app_add(dibs_session* session,
+                          const dibs_app* app,
+                          int64_t wait_ns,
+                          uint64_t* number);
+// This session becomes the manager of one that has none; wait_ns > 0. DIBS_ENOTHOLDER (another
+// session is), DIBS_ALREADY_ENDED (this one is), DIBS_EAPPLICATION, DIBS_ENOROOM.
+DIBS_API int dibs_app_adopt(dibs_session* session,
+                            const char* name,
+                            int64_t wait_ns,
+                            uint64_t* number);
+// A running application has done its work: placeholders go, claims of its tasks end rejected
+// (DIBS_EAPPLICATION). DIBS_ESTATE: it does not run.
+DIBS_API int dibs_app_complete(dibs_session* session, const char* name, int64_t wait_ns);
+// It fails: likewise, and leases of its tasks stay. DIBS_ESTATE: it has ended, or is ending.
+DIBS_API int dibs_app_fail(dibs_session* session, const char* name, int64_t wait_ns);
+// The same, and leases of its tasks are revoked.
+DIBS_API int dibs_app_kill(dibs_session* session, const char* name, int64_t wait_ns);
+// Forgets it, whatever its state, and its events that have not been read; its name is free.
+// wait_ns > 0. DIBS_ESTATE: *tasks (null = unwanted) of its tasks have not ended.
+DIBS_API int dibs_app_remove(dibs_session* session,
+                             const char* name,
+                             int64_t wait_ns,
+                             uint64_t* tasks);
+// Of one that was added with `recover`: all its tasks have been added. DIBS_ESTATE: it is none.
+DIBS_API int dibs_app_recovered(dibs_session* session, const char* name, int64_t wait_ns);
+
+typedef struct dibs_app_task {
+    size_t size;
+    const char* name;
+    const char* group;  // null = in none
+    int32_t priority;   // among the application's; 0 = 1
+    int32_t assigned;   // not 0, of a recovering one: it runs already, outside of any lease
+} dibs_app_task;
+
+// Adds a task, which a claim that names it would do as well. DIBS_EDUPLICATE: it is there, and
+// stays as it is; DIBS_ENOTFOUND (the group, too), DIBS_EAPPLICATION, DIBS_ETABLES, DIBS_ELIMIT,
+// DIBS_ESIZE.
+DIBS_API int dibs_app_add_task(dibs_session* session,
+                               const char* name,
+                               const dibs_app_task* task,
+                               int64_t wait_ns);
+// Forgets a task that has ended. DIBS_ALREADY_ENDED: there is no such application or task;
+// DIBS_ESTATE: it has not ended.
+DIBS_API int dibs_app_remove_task(dibs_session* session,
+                                  const char* name,
+                                  const char* task,
+                                  int64_t wait_ns);
+// The task has done its work: its claim ends, or its lease. DIBS_ALREADY_ENDED.
+DIBS_API int dibs_app_complete_task(dibs_session* session,
+                                    const char* name,
+                                    const char* task,
+                                    int64_t wait_ns);
+
+typedef struct dibs_app_event {
+    size_t size;
+    uint64_t number;
+    int32_t state;                 // DIBS_APP_…: now
+    int32_t before;                // the same: the event is a warning, or about tasks alone
+    int32_t code;                  // DIBS_OK, or why
+    uint32_t tasks_failed;         // of those that had no claim: with this
+    char name[DIBS_NAME_MAX + 1];  // empty: the session manages it no more
+} dibs_app_event;
+
+// What happens to the applications that this session manages, in order; waits at most timeout_ns.
+// DIBS_ETIMEDOUT: nothing. DIBS_EUNREAD: reap first. DIBS_ESIZE. Once the end of one has been read,
+// its room is another one's.
+DIBS_API int dibs_app_next(dibs_session* session, dibs_app_event* event, int64_t timeout_ns);
+// "running", …; "unknown".
+DIBS_API const char* dibs_app_state_name(int state);
+
 // ---- Events: what the broker decides, as it decides it. A subscription is a connection of its own
 //      and needs no session; of another user's claims and leases it is told kind, pool, account and
 //      time (`full` is 0), an administrator everything. The broker waits for no subscriber: what
@@ -1227,7 +1420,32 @@ enum {
     DIBS_EVENT_UNLOCK = 26,
     DIBS_EVENT_START = 27,         // on the worker of `slot`
     DIBS_EVENT_KILL_PROCESS = 28,  // likewise
-    DIBS_EVENT_FORGET = 29         // it, or its exited process
+    DIBS_EVENT_FORGET = 29,        // it, or its exited process
+    // Of an application, its number in `id`; `entry` is its name, its task's or its group's.
+    DIBS_EVENT_APPLICATION = 30,  // from_class, to_class = DIBS_APP_… before and now; code
+    DIBS_EVENT_TASK = 31,         // of a task without a claim: from_class, to_class = DIBS_TASK_…
+    DIBS_EVENT_PLACEHOLDER = 32  // of a group: to_class = DIBS_PLACEHOLDER_…, slot, and in `value`
+                                 // which of the group's
+};
+
+// What has become of a placeholder.
+enum {
+    DIBS_PLACEHOLDER_BOUND = 0,     // it holds the slot
+    DIBS_PLACEHOLDER_REPLACED = 1,  // a task's lease has it
+    DIBS_PLACEHOLDER_RELEASED = 2,  // it is not needed any more, or its time is over
+    DIBS_PLACEHOLDER_LOST = 3       // its slot is gone
+};
+
+// The state of a task.
+enum {
+    DIBS_TASK_NEW = 1,
+    DIBS_TASK_SCHEDULING = 2,  // its claim is held, or waits
+    DIBS_TASK_ALLOCATED = 3,   // workers are asked
+    DIBS_TASK_BOUND = 4,       // it has its lease
+    DIBS_TASK_COMPLETED = 5,
+    DIBS_TASK_KILLED = 6,
+    DIBS_TASK_REJECTED = 7,
+    DIBS_TASK_FAILED = 8
 };
 
 #define DIBS_EVENT_SLOTS 16
@@ -1264,7 +1482,7 @@ typedef struct dibs_event {
     char pool[DIBS_NAME_MAX + 1];
     char account[DIBS_NAME_MAX + 1];
     char type[DIBS_NAME_MAX + 1];
-    char entry[DIBS_NAME_MAX + 1];  // of a dispatched pool; empty = none
+    char entry[DIBS_NAME_MAX + 1];  // of a dispatched pool, an application; empty = none
 } dibs_event;
 
 // Subscribes; of the options, socket_path and error_text count. Events begin with the next turn.

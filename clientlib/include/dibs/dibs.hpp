@@ -7,6 +7,7 @@
 //        │                        └──────► Claim        cancelled when it goes
 //        └──────► announce ──────────────► Slot         withdrawn when it goes
 //                 next_assignment ───────► Assignment   speaks of one round of a slot
+//                 add_application ───────► Application  outlives all of these
 //
 // A complete program:
 //
@@ -239,6 +240,10 @@ struct ClaimOptions {
     const dibs_offer* offer = nullptr;  // accepted: of its slot, now or not at all
     const char* meta = nullptr;         // for who inspects
     Items<dibs_pool_units> also;        // further pools: slots of each at once, all or none
+    // Of which task of which application, and in which group of it (null: in none).
+    const char* application = nullptr;
+    const char* task = nullptr;
+    const char* group = nullptr;
 
     // False: the key is too long.
     [[nodiscard]] bool fill(dibs_claim_options& out) const {
@@ -273,6 +278,9 @@ struct ClaimOptions {
         out.meta = meta;
         out.also = also.first;
         out.also_count = also.count;
+        out.application = application;
+        out.task = task;
+        out.group = group;
         return true;
     }
 };
@@ -287,6 +295,21 @@ struct AnnounceOptions {
     Items<const char*> resources;  // "NAME=AMOUNT": what the slot has, if not what its pool says
     std::uint32_t parts = 0;       // of it at a time
     const char* order = nullptr;   // that this worker was made for
+};
+
+// As dibs_app has it; `pool` and `name` must be said.
+struct AppOptions {
+    const char* name = nullptr;
+    std::uint32_t pool = 0;
+    std::int32_t priority = 1;
+    Items<dibs_app_group> groups;     // its gang
+    Duration placeholder_timeout{0};  // 0 = 15 min; kForever
+    Duration manager_timeout{0};      // 0 = the broker's (5 min); kForever
+    Duration age{0};                  // since it was made
+    bool hard = false;                // its time-out fails it
+    bool recover = false;             // it goes on at Application::recovered
+    const char* parameters = nullptr;
+    const char* tags = nullptr;
 };
 
 // ---- What is held.
@@ -601,6 +624,71 @@ class Assignment {
 
 // ---- Sessions.
 
+// An application that a session manages. It outlives this object, and the session too: whoever
+// adopts it goes on.
+class Application {
+  public:
+    Application() = default;
+    Application(dibs_session* session, const char* name, std::uint64_t number)
+        : session_(session), name_(name), number_(number) {}
+    Application(Application&& other) noexcept
+        : session_(std::exchange(other.session_, nullptr)),
+          name_(std::move(other.name_)),
+          number_(other.number_) {}
+    Application& operator=(Application&& other) noexcept {
+        session_ = std::exchange(other.session_, nullptr);
+        name_ = std::move(other.name_);
+        number_ = other.number_;
+        return *this;
+    }
+    Application(const Application&) = delete;
+    Application& operator=(const Application&) = delete;
+    ~Application() = default;
+
+    explicit operator bool() const noexcept { return session_ != nullptr; }
+    [[nodiscard]] const std::string& name() const { return name_; }
+    [[nodiscard]] std::uint64_t number() const { return number_; }
+
+    Result<void> complete(Duration wait = kWait) { return say(&dibs_app_complete, wait); }
+    Result<void> fail(Duration wait = kWait) { return say(&dibs_app_fail, wait); }
+    Result<void> kill(Duration wait = kWait) { return say(&dibs_app_kill, wait); }
+    Result<void> recovered(Duration wait = kWait) { return say(&dibs_app_recovered, wait); }
+    // Forgets it; DIBS_ESTATE: so many of its tasks (may be null) have not ended.
+    Result<void> remove(std::uint64_t* tasks = nullptr, Duration wait = kWait) {
+        return Result<void>::of(dibs_app_remove(session_, name_.c_str(), wait.count(), tasks));
+    }
+    Result<void> add_task(const char* task,
+                          const char* group = nullptr,
+                          std::int32_t priority = 1,
+                          bool assigned = false,
+                          Duration wait = kWait) {
+        dibs_app_task raw = {};
+        raw.size = sizeof raw;
+        raw.name = task;
+        raw.group = group;
+        raw.priority = priority;
+        raw.assigned = assigned ? 1 : 0;
+        return Result<void>::of(dibs_app_add_task(session_, name_.c_str(), &raw, wait.count()));
+    }
+    Result<void> remove_task(const char* task, Duration wait = kWait) {
+        return Result<void>::of(dibs_app_remove_task(session_, name_.c_str(), task, wait.count()));
+    }
+    Result<void> complete_task(const char* task, Duration wait = kWait) {
+        return Result<void>::of(
+            dibs_app_complete_task(session_, name_.c_str(), task, wait.count()));
+    }
+
+  private:
+    static constexpr Duration kWait = std::chrono::seconds(5);
+
+    Result<void> say(int (*word)(dibs_session*, const char*, std::int64_t), Duration wait) {
+        return Result<void>::of(word(session_, name_.c_str(), wait.count()));
+    }
+    dibs_session* session_ = nullptr;
+    std::string name_;
+    std::uint64_t number_ = 0;
+};
+
 class Session {
   public:
     static Result<Session> connect(const ConnectOptions& options = {}) {
@@ -771,6 +859,43 @@ class Session {
                              Duration wait = kNoWait) {
         return Result<void>::of(
             dibs_provisioned(raw_, order, answer, scope, quota_group, wait.count()));
+    }
+    // Adds an application, whose manager this session is. DIBS_EDUPLICATE, DIBS_EAPPLICATION.
+    [[nodiscard]] Result<Application> add_application(const AppOptions& options,
+                                                      Duration wait = std::chrono::seconds(5)) {
+        dibs_app raw = {};
+        raw.size = sizeof raw;
+        raw.name = options.name;
+        raw.pool = options.pool;
+        raw.priority = options.priority;
+        raw.groups = options.groups.first;
+        raw.group_count = options.groups.count;
+        raw.placeholder_timeout_ns = options.placeholder_timeout.count();
+        raw.manager_timeout_ns = options.manager_timeout.count();
+        raw.age_ns = options.age.count();
+        raw.style = options.hard ? DIBS_GANG_HARD : DIBS_GANG_SOFT;
+        raw.recover = options.recover ? 1 : 0;
+        raw.parameters = options.parameters;
+        raw.tags = options.tags;
+        std::uint64_t number = 0;
+        const int code = dibs_app_add(raw_, &raw, wait.count(), &number);
+        if (code != DIBS_OK) return Failure::of(code);
+        return Application(raw_, options.name, number);
+    }
+    // Becomes the manager of one that has none.
+    [[nodiscard]] Result<Application> adopt_application(const char* name,
+                                                        Duration wait = std::chrono::seconds(5)) {
+        std::uint64_t number = 0;
+        const int code = dibs_app_adopt(raw_, name, wait.count(), &number);
+        return code == DIBS_OK ? Result<Application>(Application(raw_, name, number))
+                               : Failure::of(code);
+    }
+    // What happens to the applications that it manages; DIBS_ETIMEDOUT if nothing does.
+    [[nodiscard]] Result<dibs_app_event> next_application_event(Duration timeout = kForever) {
+        dibs_app_event event = {};
+        event.size = sizeof event;
+        const int code = dibs_app_next(raw_, &event, timeout.count());
+        return code == DIBS_OK ? Result<dibs_app_event>(event) : Failure::of(code);
     }
     // DIBS_ETIMEDOUT if none came.
     [[nodiscard]] Result<Assignment> next_assignment(Duration timeout = kForever) {

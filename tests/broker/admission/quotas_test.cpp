@@ -321,7 +321,10 @@ TEST(Shares, CoverEveryTableOfTheState) {
         shm::Table::kClaimVectors,
         shm::Table::kTypes,  // the configuration's
         shm::Table::kElastics,
-        shm::Table::kEntries,     // administrators'
+        shm::Table::kEntries,  // administrators'
+        shm::Table::kApps,     // Quotas::application() and task(), with the next two
+        shm::Table::kGroups,
+        shm::Table::kTasks,
         shm::Table::kLogOffsets,  // a turn's, which ends before it is full
         shm::Table::kLogImages,
         shm::Table::kLogStores};

@@ -16,7 +16,8 @@ namespace dibs::tests {
 inline constexpr uint64_t kSecond = 1'000'000'000;
 
 // An eighth of a broker's claims and leases: each test formats tables of its own and checks them.
-inline constexpr core::Limits kFewRows{.claims = 8192, .leases = 2048};
+inline constexpr core::Limits kFewRows{
+    .claims = 8192, .leases = 2048, .applications = 64, .groups = 64, .tasks = 256};
 
 class CoreFixture : public testing::Test {
   protected:

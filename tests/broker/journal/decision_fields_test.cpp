@@ -43,7 +43,7 @@ TEST(DecisionFields, AreThoseOfTheirTables) {
         parser.Deserialize(journal::LineBinarySchema::data(), journal::LineBinarySchema::size()));
     const auto& words = parser.LookupStruct("dibs.journal.Decision")->fields;
     std::map<const flatbuffers::StructDef*, std::set<std::string>> told;
-    for (auto kind = DecisionKind::kResult; kind <= DecisionKind::kForget;
+    for (auto kind = DecisionKind::kResult; kind <= DecisionKind::kPlaceholder;
          kind = static_cast<DecisionKind>(static_cast<uint8_t>(kind) + 1)) {
         for (const bool is_void : {false, true}) {
             const std::string word = kind_word({.kind = kind, .is_void = is_void});

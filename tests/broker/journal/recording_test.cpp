@@ -97,8 +97,15 @@ class Live {
     std::optional<core::Core> core_;
 };
 
-constexpr core::Limits kLimits = {
-    .pools = 15, .sessions = 6, .slots = 48, .claims = 20, .leases = 16, .arena_blocks = 48};
+constexpr core::Limits kLimits = {.pools = 15,
+                                  .sessions = 6,
+                                  .slots = 48,
+                                  .claims = 20,
+                                  .leases = 16,
+                                  .arena_blocks = 48,
+                                  .applications = 8,
+                                  .groups = 10,
+                                  .tasks = 16};
 
 void take_turn(core::Core& core, tests::Workload& workload, int operations) {
     core.begin_turn(workload.next_time());

@@ -18,7 +18,7 @@ from tap_lines import Tap  # noqa: E402
 # How many numbered statements each system has.
 STATEMENTS = {"S0": 41, "S1": 39, "S2": 32, "S3": 32, "S4": 43}
 PINNED = ("now", "partly")
-STATUS = re.compile(r"now|partly|later|not the core's")
+STATUS = re.compile(r"now|partly|later|not offered|not the core's")
 WORD = re.compile(r"(\*?)`([^`]+)`(\*?)")
 INTEGERS = {"byte", "ubyte", "short", "ushort", "int", "uint", "long", "ulong"}
 
@@ -158,12 +158,13 @@ def words(document, schema):
 
 
 def played(document, _):
-    """a row says what its words say: now, partly, later, or whose it is"""
+    """a row says what its words say: now, partly, later, not offered, or whose it is"""
     wrong = []
     for row in document.rows:
         later = {stars == "**" for _, _, stars in row.words()}
         fits = {"now": later == {False}, "partly": later == {False, True},
-                "later": True in later, "not the core's": not later}
+                "later": True in later, "not offered": False not in later,
+                "not the core's": not later}
         if not row.complete or not row.statement or not fits.get(row.status, False):
             wrong.append(f"{row.name}: {row.played!r} does not fit its words")
         if row.status in PINNED and not row.scenarios():
@@ -246,7 +247,7 @@ PLANTED = [
     (numbers, "| S4.43 |", "| S4.44 |"),
     (numbers, "32 statements", "33 statements"),
     (words, "`claim.timeout_ns`", "`claim.timeout`"),
-    (words, "*`pool.placeholder_timeout_ns`*", "`pool.placeholder_timeout_ns`"),
+    (words, "*`import.snapshot`*", "`import.snapshot`"),
     (words, "`pool.backlog_max`", "*`pool.backlog_max`*"),
     (words, '`end.reason="backlog_full"`', '`end.reason="backlog"`'),
     (words, '`provisioned.answer="quota"`', '`provisioned.answer="quotas"`'),
@@ -255,6 +256,7 @@ PLANTED = [
     (played, "| now: `S0.13` |", "| now |"),
     (played, "| partly: `S3.7`", "| now: `S3.7`"),
     (played, "| – | – |", "| `claim` | – |"),
+    (played, "| not offered: ", "| now: `S0.13` "),
     (scenarios, "| now: `S0.13` |", "| now: `S0.0` |"),
     (scenarios, "| now: `S0.13` |", "| now: `S0.5` |"),
     (scenarios, "`tests/shm/`", "`tests/shn/`"),

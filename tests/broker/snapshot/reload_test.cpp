@@ -141,8 +141,15 @@ std::vector<std::string> turn_of(core::Core& core, tests::Workload& workload) {
 
 TEST(Reload, ChangesNoDecisionOfARandomConversation) {
     const uint64_t seeds = tests::repeats(20, 200);
-    constexpr core::Limits kLimits = {
-        .pools = 15, .sessions = 6, .slots = 48, .claims = 20, .leases = 16, .arena_blocks = 48};
+    constexpr core::Limits kLimits = {.pools = 15,
+                                      .sessions = 6,
+                                      .slots = 48,
+                                      .claims = 20,
+                                      .leases = 16,
+                                      .arena_blocks = 48,
+                                      .applications = 8,
+                                      .groups = 10,
+                                      .tasks = 16};
     for (uint64_t seed = 1; seed <= seeds; ++seed) {
         Memory plain(kLimits);
         Memory reloaded(kLimits);
@@ -170,7 +177,10 @@ TEST(StateCopy, IsTheStateOfTheTurnAtWhichItIsWhole) {
                                       .arena_blocks = 48,
                                       .accounts = 4,
                                       .label_sets = 4,
-                                      .entries = 4};
+                                      .entries = 4,
+                                      .applications = 8,
+                                      .groups = 10,
+                                      .tasks = 16};
     int whole = 0;
     for (uint64_t seed = 1; seed <= seeds; ++seed) {
         Memory memory(kLimits);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "broker/turn/answer.hpp"
-#include "clientlib/payload_encoder.hpp"
+#include "clientlib/wire/payload_encoder.hpp"
 #include "shm/operation.hpp"
 #include "tests/broker/bench.hpp"
 

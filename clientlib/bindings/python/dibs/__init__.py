@@ -15,6 +15,7 @@ forked child; dibs.aio has the same for asyncio. Every code of the C interface i
 from . import aio, errors
 from ._abi import library as _library
 from .accounts import Share
+from .application import Application, ApplicationEvent
 from .administration import Administration, Order, Pulled
 from .client import Client, Counters, PoolLimits, Preempt, Terms, Totals, WhenBusy, connect
 from .errors import Cancelled, Error, Expired, Holder
@@ -33,7 +34,7 @@ def version() -> tuple[int, int, int]:
     return number >> 16, number >> 8 & 0xFF, number & 0xFF
 
 
-__all__ = ["Administration", "Assignment", "Cancelled", "Client", "Counters", "Error", "Event",
+__all__ = ["Administration", "Application", "ApplicationEvent", "Assignment", "Cancelled", "Client", "Counters", "Error", "Event",
            "Events", "Expired", "Holder", "Inspection", "KeepalivePolicy", "Latency", "Lease",
            "LeaseState", "Offer", "OfferedSlot", "Offers", "Order", "Part", "PoolLimits", "Preempt", "Pulled",
            "Share", "Slot", "Terms", "Totals", "Wakeups", "WhenBusy", "aio", "connect", "dump", "errors",

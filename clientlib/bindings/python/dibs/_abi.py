@@ -21,6 +21,9 @@ HIDDEN_CLAIM = 2**64 - 1
 LABELS_MAX = 32
 RESOURCES_MAX = 6
 EVENT_SLOTS = 16
+APP_GROUPS_MAX = 32
+GANG_SOFT, GANG_HARD = range(2)
+APP_RUNNING, APP_COMPLETED, APP_FAILED, APP_KILLED = 6, 7, 9, 11
 
 # As `code` of a completion, and as what functions return; errors.py has the negative ones.
 OK = 0
@@ -172,7 +175,31 @@ class ClaimOptions(Struct):
                 ("least", POINTER(c_char_p)), ("least_count", c_size_t),
                 ("most", POINTER(c_char_p)), ("most_count", c_size_t),
                 ("offer", POINTER(Offer)), ("meta", c_char_p),
-                ("also", POINTER(PoolUnits)), ("also_count", c_size_t)]
+                ("also", POINTER(PoolUnits)), ("also_count", c_size_t),
+                ("application", c_char_p), ("task", c_char_p), ("group", c_char_p)]
+
+
+class AppGroup(Struct):
+    _fields_ = [("name", c_char_p), ("members", c_uint32), ("reserved", c_uint32),
+                ("resource", POINTER(c_char_p)), ("resource_count", c_size_t)]
+
+
+class App(Struct):
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("pool", c_uint32), ("priority", c_int32),
+                ("groups", POINTER(AppGroup)), ("group_count", c_size_t),
+                ("placeholder_timeout_ns", c_int64), ("manager_timeout_ns", c_int64),
+                ("age_ns", c_int64), ("style", c_int32), ("recover", c_int32),
+                ("parameters", c_char_p), ("tags", c_char_p)]
+
+
+class AppTask(Struct):
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("group", c_char_p), ("priority", c_int32),
+                ("assigned", c_int32)]
+
+
+class AppEvent(Struct):
+    _fields_ = [("size", c_size_t), ("number", c_uint64), ("state", c_int32), ("before", c_int32),
+                ("code", c_int32), ("tasks_failed", c_uint32), ("name", c_char * (NAME_MAX + 1))]
 
 
 class LeaseName(Struct):
@@ -325,6 +352,8 @@ STRUCTS: dict[str, type[Struct]] = {
     "dibs_label_limit": LabelLimit, "dibs_account_change": AccountChange,
     "dibs_worker_report": WorkerReport, "dibs_puller": Puller, "dibs_pulled": Pulled,
     "dibs_dispatched": Dispatched, "dibs_order": Order,
+    "dibs_app_group": AppGroup, "dibs_app": App, "dibs_app_task": AppTask,
+    "dibs_app_event": AppEvent,
     "dibs_offer": Offer, "dibs_offers_query": OffersQuery, "dibs_inspection": Inspection,
 }
 
@@ -378,6 +407,18 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_protect": [_session, c_uint64, c_int, c_int64],
     "dibs_provide": [_session, c_uint32, c_char_p, c_uint32, c_int, c_int64],
     "dibs_provisioned": [_session, c_uint64, c_int, c_int, c_char_p, c_int64],
+    "dibs_app_add": [_session, POINTER(App), c_int64, POINTER(c_uint64)],
+    "dibs_app_adopt": [_session, c_char_p, c_int64, POINTER(c_uint64)],
+    "dibs_app_complete": [_session, c_char_p, c_int64],
+    "dibs_app_fail": [_session, c_char_p, c_int64],
+    "dibs_app_kill": [_session, c_char_p, c_int64],
+    "dibs_app_recovered": [_session, c_char_p, c_int64],
+    "dibs_app_remove": [_session, c_char_p, c_int64, POINTER(c_uint64)],
+    "dibs_app_add_task": [_session, c_char_p, POINTER(AppTask), c_int64],
+    "dibs_app_remove_task": [_session, c_char_p, c_char_p, c_int64],
+    "dibs_app_complete_task": [_session, c_char_p, c_char_p, c_int64],
+    "dibs_app_next": [_session, POINTER(AppEvent), c_int64],
+    "dibs_app_state_name": [c_int],
     "dibs_events_open": [POINTER(ConnectOptions), POINTER(_session)],
     "dibs_events_next": [_session, c_int64, POINTER(Event)],
     "dibs_events_fd": [_session],
@@ -400,7 +441,7 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_inspect": [POINTER(ConnectOptions), c_uint64, POINTER(Inspection)],
 }
 RETURNS = {"dibs_version": c_uint32, "dibs_strerror": c_char_p, "dibs_reason_name": c_char_p,
-           "dibs_event_name": c_char_p}
+           "dibs_event_name": c_char_p, "dibs_app_state_name": c_char_p}
 
 
 def load() -> ctypes.CDLL:

@@ -11,18 +11,23 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from typing import Callable
+from typing import Callable, Sequence
 
-Kind = tuple[int, int]  # pool, units: claims that need the same
+Kind = tuple[tuple[int, int], ...]  # pools and their units: claims that need the same
 
 SIZE = 64 << 10  # the session's down_payload where the caller names none
 SIZE_MAX = 4 << 20
 RETRIES = 2
 
 
-def need_of(units: int, attributes_max: int, answer_max: int) -> int:
-    stride = _round_up(16 + attributes_max + 2 * answer_max, 8)
-    return _round_up(16 + units * stride, 64)
+def need_of(pools: Sequence[tuple[int, int, int]]) -> int:
+    """Of (units, attributes_max, answer_max) of each pool. Over several, a region is as large as the largest needs."""
+    units = sum(pool[0] for pool in pools)
+    place = max(16 + attributes_max for _, attributes_max, _ in pools)
+    answers = max(_round_up(16 + attributes_max + 2 * answer_max, 8) - 16 - attributes_max
+                  for _, attributes_max, answer_max in pools)
+    parts = 200 if len(pools) > 1 else 0
+    return _round_up(16 + units * _round_up(place + answers, 8) + parts, 64)
 
 
 def _round_up(number: int, step: int) -> int:
@@ -30,7 +35,8 @@ def _round_up(number: int, step: int) -> int:
 
 
 class Rooms:
-    """Claims of one pool wait in order of arrival; those of another pool are not behind them."""
+    """Claims of one pool wait in order of arrival; those of another pool are not behind them. One over several
+    pools waits in each, and is admitted when it is the first in all."""
 
     def __init__(self, size: int, need: Callable[[Kind], int]) -> None:
         self.size = size
@@ -51,28 +57,36 @@ class Rooms:
         self.admit()
         if kind not in self._needs:
             self._needs[kind] = self._need(kind)
-        if self._waiting.get(kind[0]) or not self._fits(place, kind):
+        if any(pool in self._waiting for pool, _ in kind) or not self._fits(place, kind):
             return False
         self._hold(place, kind)
         return True
 
     def wait(self, place: int, kind: Kind, admitted: asyncio.Future[None]) -> None:
-        heapq.heappush(self._waiting.setdefault(kind[0], []), (place, kind, admitted))
+        for pool, _ in kind:
+            heapq.heappush(self._waiting.setdefault(pool, []), (place, kind, admitted))
         self.admit()
 
     def admit(self) -> None:
-        for pool in sorted(self._waiting, key=lambda pool: self._waiting[pool][0][0]):
-            line = self._waiting[pool]
-            while line:
-                place, kind, admitted = line[0]
-                if not admitted.done() and not self._fits(place, kind):
-                    break
+        while self._admit_first():
+            pass
+
+    def _admit_first(self) -> bool:
+        """Of all that stand first in each of their pools and fit, those that came first. False: none."""
+        for pool, line in list(self._waiting.items()):
+            while line and line[0][2].done():
                 heapq.heappop(line)
-                if not admitted.done():
-                    self._hold(place, kind)
-                    admitted.set_result(None)
             if not line:
                 del self._waiting[pool]
+        heads = sorted((line[0] for line in self._waiting.values()), key=lambda head: head[0])
+        found = False
+        for place, kind, admitted in heads:
+            is_first = all(self._waiting[pool][0][0] == place for pool, _ in kind)
+            if is_first and not admitted.done() and self._fits(place, kind):
+                self._hold(place, kind)
+                admitted.set_result(None)
+                found = True
+        return found
 
     def refuse(self, place: int, kind: Kind, need: int) -> bool:
         """The broker had no room of `need` bytes for this claim. False: it will not have it."""

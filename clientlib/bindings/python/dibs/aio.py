@@ -271,14 +271,16 @@ class AsyncClient:
 
     def _need(self, kind: Kind) -> int:
         try:
-            pool = self._pools.describe(kind[0])
+            pools = [(units, self._pools.describe(pool)) for pool, units in kind]
         except errors.Error:  # the broker says what is wrong with it
             return 0
-        return need_of(kind[1], pool.attributes_max, pool.answer_max)
+        return need_of([(units, pool.attributes_max, pool.answer_max) for units, pool in pools])
 
     async def _claim(self, op: _abi.Op, timeout: Optional[float]) -> AsyncLease:
         until = None if timeout is None else self._loop.time() + timeout + MARGIN_S
-        kind = (int(op.pool), int(op.claim.contents.units))
+        wanted = op.claim.contents
+        kind = ((int(op.pool), int(wanted.units)),
+                *((int(further.pool), int(further.units)) for further in wanted.also[:wanted.also_count]))
         place = self._rooms.arrive()
         make = functools.partial(AsyncLease, self, place)
         kept: list[AsyncLease] = []
@@ -312,8 +314,9 @@ class AsyncClient:
         fix = f"connect(down_payload={larger})" if larger <= SIZE_MAX else "claim fewer units"
         if need <= self._rooms.size:
             fix = "offer its slots in another session, or connect with a larger down_payload="
-        pool = self._pools.describe(kind[0]).name
-        return (f"a claim of {kind[1]} in pool {pool!r} needs {need} bytes of the session for slots and answers "
+        names = ", ".join(repr(self._pools.describe(pool).name) for pool, _ in kind)
+        where = f"{sum(units for _, units in kind)} in pool{'s' if len(kind) > 1 else ''} {names}"
+        return (f"a claim of {where} needs {need} bytes of the session for slots and answers "
                 f"(attributes_max, answer_max), and its down_payload is {self._rooms.size}: {fix}")
 
     # ---- the caller's side

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Type, TypeVar, Union
 
-from . import _abi, _amounts, accounts, errors, latency
+from . import _abi, _amounts, accounts, application, errors, latency
 from ._session import SLICE_NS, Session, nanoseconds, octets, options, strings
 from .accounts import Share
+from .application import Application, ApplicationEvent, Group
 from .latency import Latency, Wakeups
 from .lease import Lease, keep
 from .offers import Offer
@@ -98,6 +99,10 @@ class Terms:
     meta: Optional[str] = None  # for who inspects the claim or its lease, at most 255 bytes
     # Further pools and how many slots of each, seven at most: all of them or none (Lease.parts).
     also: Sequence[tuple[Union[str, int], int]] = ()
+    # Of which task of which application of this user, and in which group of it.
+    application: Optional[str] = None
+    task: Optional[str] = None
+    group: Optional[str] = None
 
     def fields(self) -> dict[str, Any]:
         preferred, count = strings(self.prefer)
@@ -111,8 +116,13 @@ class Terms:
         return {"offer": offer, "meta": meta, **_amounts.part(self.least or offered, self.most),
                 "prefer": preferred, "prefer_count": count, "priority": self.priority,
                 "preempt": self.preempt, "preempt_grace_ns": nanoseconds(self.preempt_grace),
-                "requeue": int(self.requeue),
+                "requeue": int(self.requeue), "application": text(self.application),
+                "task": text(self.task), "group": text(self.group),
                 "account": self.account.encode() if self.account is not None else None}
+
+
+def text(name: Optional[str]) -> Optional[bytes]:
+    return application.name_bytes(name) if name is not None else None
 
 
 Read = TypeVar("Read", Counters, Totals)
@@ -219,6 +229,7 @@ class Client:
                  **sizes: int) -> None:
         self._session = Session(socket, timeout, sizes)
         self._pools = Pools(self._session)
+        self._applications: dict[str, Application] = {}
 
     def close(self) -> None:
         self._session.close()
@@ -289,6 +300,41 @@ class Client:
             if adopted.lease.id != 0:
                 self._session.orphan(adopted.lease)
             raise
+
+    # ---- applications
+
+    def add_application(self, name: str, pool: Union[str, int], *,
+                        groups: Mapping[str, Group] = application.NONE, priority: int = 1,
+                        placeholder_timeout: Optional[float] = 0, manager_timeout: Optional[float] = 0,
+                        age: float = 0, hard: bool = False, recover: bool = False,
+                        parameters: Optional[str] = None, tags: Optional[str] = None,
+                        timeout: float = 5) -> Application:
+        """Adds an application, whose manager this client is. `groups`: its gang, as name: members, or
+        name: (members, {"memory": "10GiB"}). Time-outs: 0 = the default (15 and 5 minutes), None = none.
+        Duplicate: it is there; ApplicationEnded: one of that name has ended."""
+        number = application.add(
+            self._session, self._pools.one(pool), name, groups, priority, placeholder_timeout,
+            manager_timeout, age, hard, recover, parameters, tags, timeout)
+        return self._managed(name, pool, number)
+
+    def adopt_application(self, name: str, pool: Union[str, int], *, timeout: float = 5) -> Application:
+        """Becomes the manager of one that has none; `pool` is the one that it is of. Of one that this
+        client manages already it returns the object that there is."""
+        number = application.adopt(self._session, name, timeout)
+        if number is None and name in self._applications:
+            return self._applications[name]
+        return self._managed(name, pool, number or 0)  # 0: until its first event, if add has timed out
+
+    def _managed(self, name: str, pool: Union[str, int], number: int) -> Application:
+        made = self._applications[name] = Application(self, self._session, name, pool, number)
+        return made
+
+    def next_application_event(self, timeout: Optional[float] = None) -> Optional[ApplicationEvent]:
+        """What happens to the applications that this client manages; None if nothing does in time."""
+        event = application.take_event(self._session, timeout)
+        if event is not None and event.name in self._applications:
+            self._applications[event.name].hear(event)
+        return event
 
     # ---- pools
 

@@ -231,6 +231,26 @@ class Elsewhere(Error):
     code = -33
 
 
+class ApplicationEnded(Error):
+    """Its application has ended, or is ending."""
+    code = -34
+
+
+class ReservationTimedOut(Error):
+    """Not all placeholders of the application's gang came in time."""
+    code = -35
+
+
+class ReservationFailed(Error):
+    """They cannot come: its pool drains or goes."""
+    code = -36
+
+
+class ManagerGone(Error):
+    """Nobody has adopted the application in time."""
+    code = -37
+
+
 # ---- Said by the library.
 
 class BadArgument(Error, ValueError):

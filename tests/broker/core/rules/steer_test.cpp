@@ -187,5 +187,68 @@ TEST_F(SteerTest, ExplainsAFullPoolAnEmptyOneAndOneThatIsAsked) {
     EXPECT_EQ(core().claim_of_tag(one, 2), shm::kNoRow);
 }
 
+// The slots of a counted pool are confirmed from the beginning: it is the worker that is waited
+// for.
+TEST_F(SteerTest, SaysOfAClaimOverSeveralPoolsWhichWorkersAreAsked) {
+    const uint32_t gpu = counted_pool("gpu", 2);
+    core::PoolConfig config;
+    config.name = "box";
+    config.kind = shm::PoolKind::kWorker;
+    uint32_t box = shm::kNoRow;
+    turn(0, [&] { box = core().set_pool(config, nullptr); });
+    const uint32_t holder = session();
+    const uint32_t worker = session();
+    const core::PoolUnits also[] = {{box, 1}};
+    turn(1, [&] {
+        core::Announce announce;
+        announce.session = worker;
+        announce.pool = box;
+        announce.ready = true;
+        core().apply(announce);
+        core::Claim claim;
+        claim.session = holder;
+        claim.pool = gpu;
+        claim.units = 2;
+        claim.also = also;
+        core().apply(claim);
+    });
+    const core::Explanation asked = core().explain(core().claim_of_tag(holder, 0));
+    EXPECT_EQ(asked.reason, WaitReason::kConfirming);
+    EXPECT_EQ(asked.pool, box);
+    EXPECT_EQ(asked.units, 1U);
+    EXPECT_EQ(asked.confirmed, 0U);
+}
+
+// Its word belongs to the first pool's row; a drain of the other pool looks at it, too.
+TEST_F(SteerTest, DrainsNoPoolOfALeaseOverSeveralThatATouchMayProlong) {
+    const uint32_t gpu = counted_pool("gpu", 1);
+    const uint32_t port = counted_pool("port", 1);
+    const uint32_t holder = session();
+    const core::PoolUnits also[] = {{port, 1}};
+    const auto granted = turn(1, [&] {
+        core::Claim claim;
+        claim.session = holder;
+        claim.pool = gpu;
+        claim.interval_ns = 100;
+        claim.by_word = true;
+        claim.also = also;
+        core().apply(claim);
+    });
+    ASSERT_EQ(granted.size(), 2U);
+    core::TimeNs left_ns = 0;
+    const core::Drain drain{.pool = port, .on = true, .if_idle_for_ns = 0};
+    turn(102, [&] {
+        EXPECT_EQ(core().apply(drain, &left_ns), Reason::kState);
+        core().apply(core::Touch{.lease = granted.at(0).id, .value = 1});
+    });
+    EXPECT_EQ(core().pool(port).leased, 1U);
+    // Nobody has touched it since: it ends in both.
+    turn(202, [&] { EXPECT_EQ(core().apply(drain, &left_ns), Reason::kState); });
+    EXPECT_EQ(core().pool(port).leased, 0U);
+    EXPECT_EQ(core().pool(gpu).idle, 1U);
+    turn(203, [&] { EXPECT_EQ(core().apply(drain, &left_ns), Reason::kOk); });
+    EXPECT_EQ(core().pool(port).state, shm::PoolState::kDraining);
+}
+
 }  // namespace
 }  // namespace dibs::tests

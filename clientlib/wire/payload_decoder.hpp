@@ -1,4 +1,5 @@
-// clientlib/payload_decoder.hpp -- reads a ClaimPayload (schemas/claim.fbs) without trusting it.
+// clientlib/wire/payload_decoder.hpp -- reads a ClaimPayload (schemas/claim.fbs) without trusting
+// it.
 //
 // The bytes lie in DOWN, which the broker writes, but another client made them: every offset is
 // checked against the size before it is followed.

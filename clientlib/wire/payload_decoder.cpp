@@ -1,6 +1,6 @@
-// clientlib/payload_decoder.cpp -- reads FlatBuffers with one bounds check per step.
+// clientlib/wire/payload_decoder.cpp -- reads FlatBuffers with one bounds check per step.
 // SPDX-License-Identifier: Apache-2.0
-#include "clientlib/payload_decoder.hpp"
+#include "clientlib/wire/payload_decoder.hpp"
 
 #include <cstring>
 

@@ -1,6 +1,6 @@
-// clientlib/request_writer.cpp -- writes tables, texts and lists one behind the other.
+// clientlib/wire/request_writer.cpp -- writes tables, texts and lists one behind the other.
 // SPDX-License-Identifier: Apache-2.0
-#include "clientlib/request_writer.hpp"
+#include "clientlib/wire/request_writer.hpp"
 
 #include <cstring>
 
@@ -12,16 +12,16 @@ constexpr size_t kStride = 8;  // of a table's fields
 
 }  // namespace
 
-void RequestWriter::put(const void* bytes, size_t size) {
-    if (size > kSize - at_) fits_ = false;
+void TableWriter::put(const void* bytes, size_t size) {
+    if (size > capacity_ - at_) fits_ = false;
     if (!fits_) return;
     if (size != 0) std::memcpy(bytes_ + at_, bytes, size);
     at_ += size;
 }
 
-void RequestWriter::align(size_t step, size_t rest) {
+void TableWriter::align(size_t step, size_t rest) {
     while (fits_ && at_ % step != rest) {
-        if (at_ == kSize) {
+        if (at_ == capacity_) {
             fits_ = false;
         } else {
             bytes_[at_++] = 0;
@@ -30,7 +30,7 @@ void RequestWriter::align(size_t step, size_t rest) {
 }
 
 // The list of where its fields lie comes first: its own size, the table's, and a place for each.
-size_t RequestWriter::put_table(const RequestTable& table, size_t place) {
+size_t TableWriter::put_table(const RequestTable& table, size_t place) {
     uint16_t fields[2 + 64] = {};
     size_t last = 0;
     for (size_t i = 0; i < table.count_; ++i) {
@@ -51,31 +51,31 @@ size_t RequestWriter::put_table(const RequestTable& table, size_t place) {
     return at;
 }
 
-size_t RequestWriter::table(size_t place, const RequestTable& table) {
+size_t TableWriter::table(size_t place, const RequestTable& table) {
     return put_table(table, place);
 }
 
-size_t RequestWriter::place(size_t at, const RequestTable& table, uint16_t field) {
+size_t TableWriter::place(size_t at, const RequestTable& table, uint16_t field) {
     size_t i = 0;
     while (i < table.count_ && table.fields_[i].number != field)
         ++i;
     return at + sizeof(uint32_t) + kStride * i;
 }
 
-void RequestWriter::refer_from(size_t place, size_t step, size_t rest) {
+void TableWriter::refer_from(size_t place, size_t step, size_t rest) {
     align(step, rest);
     const auto distance = static_cast<uint32_t>(at_ - place);
     if (fits_) std::memcpy(bytes_ + place, &distance, sizeof distance);
 }
 
-void RequestWriter::text(size_t place, const char* text) {
+void TableWriter::text(size_t place, const char* text) {
     const size_t size = std::strlen(text);
     refer_from(place);
     word(static_cast<uint32_t>(size));
     put(text, size + 1);
 }
 
-size_t RequestWriter::references(size_t place, size_t count) {
+size_t TableWriter::references(size_t place, size_t count) {
     words(place, count);
     const size_t first = at_;
     for (size_t i = 0; i < count && fits_; ++i)
@@ -83,19 +83,19 @@ size_t RequestWriter::references(size_t place, size_t count) {
     return first;
 }
 
-void RequestWriter::texts(size_t place, const char* const* texts, size_t count) {
+void TableWriter::texts(size_t place, const char* const* texts, size_t count) {
     const size_t first = references(place, count);
     for (size_t i = 0; i < count && fits_; ++i)
         text(first + i * sizeof(uint32_t), texts[i]);
 }
 
-void RequestWriter::wides(size_t place, const int64_t* values, size_t count) {
+void TableWriter::wides(size_t place, const int64_t* values, size_t count) {
     refer_from(place, 8, 4);
     word(static_cast<uint32_t>(count));
     put(values, count * sizeof *values);
 }
 
-void RequestWriter::words(size_t place, size_t count) {
+void TableWriter::words(size_t place, size_t count) {
     refer_from(place);
     word(static_cast<uint32_t>(count));
 }

@@ -1,4 +1,4 @@
-// clientlib/request_writer.hpp -- writes a Request of schemas/admin.fbs.
+// clientlib/wire/request_writer.hpp -- writes a Request of schemas/admin.fbs, and other tables.
 //
 // It does not use the generated builder, which needs operator new.
 //
@@ -24,7 +24,7 @@ class RequestTable {
     void reference(uint16_t field) { number(field, 0); }
 
   private:
-    friend class RequestWriter;
+    friend class TableWriter;
     struct Field {
         uint64_t value;
         uint16_t number;
@@ -35,9 +35,12 @@ class RequestTable {
     size_t count_ = 0;
 };
 
-class RequestWriter {
+class TableWriter {
   public:
-    static constexpr size_t kSize = 1024;  // more is refused by the broker
+    // Zeroes, aligned to 8 bytes.
+    TableWriter(uint8_t* bytes, size_t capacity) : bytes_(bytes), capacity_(capacity) {}
+    TableWriter(const TableWriter&) = delete;
+    TableWriter& operator=(const TableWriter&) = delete;
 
     [[nodiscard]] bool fits() const { return fits_; }
     [[nodiscard]] const uint8_t* bytes() const { return bytes_; }
@@ -67,9 +70,21 @@ class RequestWriter {
 
     static constexpr size_t kRoot = 0;
 
-    alignas(8) uint8_t bytes_[kSize] = {};
+    uint8_t* bytes_;
+    size_t capacity_;
     size_t at_ = sizeof(uint32_t);  // behind the reference to the root
     bool fits_ = true;
+};
+
+template <size_t kCapacity>
+struct TableMemory {
+    alignas(8) uint8_t memory[kCapacity] = {};
+};
+
+// More than its memory is refused by the broker.
+class RequestWriter : TableMemory<1024>, public TableWriter {
+  public:
+    RequestWriter() : TableWriter(memory, sizeof memory) {}
 };
 
 }  // namespace dibs::client

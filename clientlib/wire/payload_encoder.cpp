@@ -1,4 +1,4 @@
-// clientlib/payload_encoder.cpp -- writes the FlatBuffers tables front to back.
+// clientlib/wire/payload_encoder.cpp -- writes the FlatBuffers tables front to back.
 //
 //   0   u32  offset of the root table
 //   6   vtable of the root: u16 its size, u16 the table's, a u16 place for each field
@@ -7,10 +7,10 @@
 //   ..  what the references point to, in the order of the fields
 //
 // There are three shapes of a root: three references (vtable of 10 bytes, table at 16), the claim
-// with terms, fourteen fields (vtable of 32 bytes, table at 40, so that its u64 is aligned), and
+// with terms, seventeen fields (vtable of 38 bytes, table at 48, so that its u64 is aligned), and
 // the announcement with resources, five (vtable of 14 bytes, table at 20).
 // SPDX-License-Identifier: Apache-2.0
-#include "clientlib/payload_encoder.hpp"
+#include "clientlib/wire/payload_encoder.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -28,7 +28,7 @@ struct Shape {
     [[nodiscard]] size_t field(size_t number) const { return root + 4 + 4 * number; }
 };
 constexpr Shape kPlain = {16, 32};
-constexpr Shape kWithTerms = {40, 100};
+constexpr Shape kWithTerms = {48, 120};
 constexpr Shape kWithResources = {20, 44};
 constexpr size_t kParts = kWithResources.root + 20;
 constexpr size_t kPayer = kWithTerms.root + 36;
@@ -36,6 +36,9 @@ constexpr size_t kLeast = kWithTerms.root + 40;
 constexpr size_t kMost = kWithTerms.root + 44;
 constexpr size_t kMeta = kWithTerms.root + 52;
 constexpr size_t kAlso = kWithTerms.root + 56;
+constexpr size_t kApplication = kWithTerms.root + 60;
+constexpr size_t kTask = kWithTerms.root + 64;
+constexpr size_t kGroup = kWithTerms.root + 68;
 
 class Writer {
   public:
@@ -91,8 +94,8 @@ void begin(Writer& writer, const bool (&present)[3]) {
 void begin_with_terms(Writer& writer, const bool (&present)[4], const dibs_claim_options& terms) {
     writer.put32(kWithTerms.root);
     writer.fill_to(kRootVtable);
-    writer.put16(32);
-    writer.put16(60);
+    writer.put16(38);
+    writer.put16(72);
     for (size_t field = 0; field < 4; ++field) {
         writer.put16(present[field] ? static_cast<uint16_t>(4 + 4 * field) : 0);
     }
@@ -105,6 +108,9 @@ void begin_with_terms(Writer& writer, const bool (&present)[4], const dibs_claim
     writer.put16(48);
     writer.put16(terms.meta != nullptr ? 52 : 0);
     writer.put16(terms.also_count != 0 ? 56 : 0);
+    writer.put16(terms.application != nullptr ? 60 : 0);
+    writer.put16(terms.task != nullptr ? 64 : 0);
+    writer.put16(terms.group != nullptr ? 68 : 0);
     writer.fill_to(kWithTerms.root);
     writer.put32(kWithTerms.root - kRootVtable);
     writer.fill_to(kWithTerms.root + 20);
@@ -182,6 +188,12 @@ void put_bytes(Writer& writer, size_t reference, const void* bytes, size_t size)
     writer.put(bytes, size);
 }
 
+void put_member(Writer& writer, const dibs_claim_options& terms) {
+    if (terms.application != nullptr) put_string(writer, kApplication, terms.application);
+    if (terms.task != nullptr) put_string(writer, kTask, terms.task);
+    if (terms.group != nullptr) put_string(writer, kGroup, terms.group);
+}
+
 }  // namespace
 
 size_t encode_claim(const ClaimContent& content, uint8_t* target) {
@@ -216,6 +228,7 @@ size_t encode_claim(const ClaimContent& content, uint8_t* target) {
             writer.put16(static_cast<uint16_t>(std::max(terms->also[i].units, 1U)));
         }
     }
+    if (terms != nullptr) put_member(writer, *terms);
     writer.align();
     return writer.at();
 }

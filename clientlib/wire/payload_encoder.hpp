@@ -1,8 +1,9 @@
-// clientlib/payload_encoder.hpp -- writes ClaimPayload and AnnouncePayload (schemas/claim.fbs).
+// clientlib/wire/payload_encoder.hpp -- writes ClaimPayload and AnnouncePayload
+// (schemas/claim.fbs).
 //
 // It does not use the generated builder, which needs operator new.
 //
-// Both are a table of three reference fields; a claim that brings terms has five more. The encoder
+// Both are a table of three reference fields; a claim that brings terms has more. The encoder
 // lays everything out front to back, so that every offset points forward, as the format wants; the
 // same code runs twice, first without a target to learn the size, then into the payload area of UP.
 // SPDX-License-Identifier: Apache-2.0
