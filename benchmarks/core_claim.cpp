@@ -16,13 +16,13 @@ namespace {
 constexpr size_t kLinesPerClaim = 10;
 constexpr size_t kTableLines = 4096 * kLinesPerClaim;
 
-core::Limits limits_for(uint32_t slots) {
+core::Limits limits_of_pools(uint32_t slots, uint32_t pools) {
     core::Limits limits;
-    limits.pools = 1;
+    limits.pools = pools;
     limits.sessions = 1;
-    limits.slots = slots;
+    limits.slots = slots * pools;
     limits.claims = 4 * kBulk;
-    limits.leases = 4 * kBulk;
+    limits.leases = 4 * kBulk * pools;
     limits.arena_blocks = 64;
     limits.log_images = 8192;
     limits.log_stores = 4096;
@@ -31,18 +31,27 @@ core::Limits limits_for(uint32_t slots) {
 
 }  // namespace
 
-LoneCore::LoneCore(uint32_t slots) : memory_(core::state_size(limits_for(slots))) {
-    core::format_state(memory_.bytes(), limits_for(slots));
+LoneCore::LoneCore(uint32_t slots, uint32_t pools)
+    : memory_(core::state_size(limits_of_pools(slots, pools))) {
+    core::format_state(memory_.bytes(), limits_of_pools(slots, pools));
     core_ = std::make_unique<core::Core>(memory_.bytes());
     leases_.reserve(kBulk);
 
-    core::PoolConfig config;
-    config.name = "counted";
-    config.slots = slots;
-    std::string why;
     core_->begin_turn(now_);
-    pool_ = core_->set_pool(config, &why);
-    if (pool_ == shm::kNoRow) throw std::runtime_error("the core takes no pool: " + why);
+    for (uint32_t at = 0; at < pools; ++at) {
+        const std::string name = "counted" + std::to_string(at);
+        core::PoolConfig config;
+        config.name = name;
+        config.slots = slots;
+        std::string why;
+        const auto pool = core_->set_pool(config, &why);
+        if (pool == shm::kNoRow) throw std::runtime_error("the core takes no pool: " + why);
+        if (at == 0) {
+            pool_ = pool;
+        } else {
+            also_.push_back({.pool = pool});
+        }
+    }
     session_ = core_->open_session({.uid = 1000, .pid = 1000});
     do {
         core_->decide();
@@ -58,7 +67,7 @@ LoneCore::LoneCore(uint32_t slots) : memory_(core::state_size(limits_for(slots))
 void LoneCore::finish_turn() {
     core_->decide();
     for (const core::Decision& decision : core_->decisions()) {
-        if (decision.kind == core::DecisionKind::kGrant) {
+        if (decision.kind == core::DecisionKind::kGrant && decision.part == 0) {
             leases_.push_back({decision.id, decision.fence});
         }
     }
@@ -70,6 +79,7 @@ void LoneCore::claim(uint32_t count, uint32_t batch) {
     core::Claim command;
     command.session = session_;
     command.pool = pool_;
+    command.also = also_;
     uint32_t tag = 0;
     while (tag < count) {
         core_->begin_turn(now_ += 100);
@@ -127,8 +137,8 @@ void LoneCore::release(uint32_t batch) {
     leases_.clear();
 }
 
-CoreClaim::CoreClaim(uint32_t slots, uint32_t batch, Part part)
-    : core_(slots), batch_(batch), part_(part) {}
+CoreClaim::CoreClaim(uint32_t slots, uint32_t batch, Part part, uint32_t pools)
+    : core_(slots, pools), batch_(batch), part_(part) {}
 
 void CoreClaim::measure(uint32_t operations, Samples& out) {
     for (uint32_t done = 0; done < operations; done += kBulk) {
@@ -142,9 +152,10 @@ void CoreClaim::measure(uint32_t operations, Samples& out) {
         const uint64_t granted = ticks();
         core_.release(batch_);
         const uint64_t last = ticks();
-        const double ns = part_ == Part::kPledge  ? elapsed_ns(0, pledged)
-                          : part_ == Part::kClaim ? elapsed_ns(first, granted)
-                                                  : elapsed_ns(granted, last);
+        const double ns = part_ == Part::kPledge    ? elapsed_ns(0, pledged)
+                          : part_ == Part::kClaim   ? elapsed_ns(first, granted)
+                          : part_ == Part::kRelease ? elapsed_ns(granted, last)
+                                                    : elapsed_ns(first, last);
         out.add(ns / kBulk);
     }
 }

@@ -12,10 +12,10 @@
 
 namespace dibs::bench {
 
-// A core over memory of its own, with one counted pool and one session.
+// A core over memory of its own, with one session and counted pools, all of which a claim is for.
 class LoneCore {
   public:
-    explicit LoneCore(uint32_t slots);
+    explicit LoneCore(uint32_t slots, uint32_t pools = 1);
     // `count` claims in turns of `batch`, each decided, committed and cleared.
     void claim(uint32_t count, uint32_t batch);
     // `count` claims, each alone in its turn: its grant is pledged, and kept after that. Returns
@@ -33,16 +33,17 @@ class LoneCore {
     StateMemory memory_;
     std::unique_ptr<core::Core> core_;
     uint32_t pool_ = 0;
+    std::vector<core::PoolUnits> also_;  // the other pools
     uint32_t session_ = 0;
     core::TimeNs now_ = 1;
     std::vector<Lease> leases_;
 };
 
-// Nanoseconds per claim, or per release, in bulks of 256.
+// Nanoseconds per claim, per release, or per claim and its release, in bulks of 256.
 class CoreClaim final : public Contender {
   public:
-    enum class Part { kClaim, kPledge, kRelease };
-    CoreClaim(uint32_t slots, uint32_t batch, Part part);
+    enum class Part { kClaim, kPledge, kRelease, kBoth };
+    CoreClaim(uint32_t slots, uint32_t batch, Part part, uint32_t pools = 1);
     void measure(uint32_t operations, Samples& out) override;
 
   private:

@@ -15,8 +15,8 @@ namespace dibs::bench {
 
 namespace {
 
-void work_core(const Options& options) {
-    LoneCore core(options.slots);
+void work_core(const Options& options, uint32_t pools) {
+    LoneCore core(options.slots, pools);
     for (uint32_t done = 0; done < options.operations; done += kBulk) {
         core.claim(kBulk, options.batch);
         core.release(options.batch);
@@ -59,7 +59,8 @@ void work_claim(const Options& options, const Placement& placement) {
 }  // namespace
 
 void do_fixed_work(const Options& options, const Placement& placement) {
-    if (options.work == "core") return work_core(options);
+    if (options.work == "core") return work_core(options, 1);
+    if (options.work == "several") return work_core(options, 3);
     if (options.work == "accounts") return work_accounts(options);
     if (options.work == "exchange") return work_exchange(options);
     if (options.work == "advance") return busy_core(options).advance(options.operations);

@@ -41,9 +41,11 @@ Report measure(const Options& options, const Placement& placement) {
     if (options.wants("hostile")) race_beside_a_hostile_session(stage);
     if (options.wants("parked")) race_parked(stage);
     if (options.wants("core")) race_core(stage);
+    if (options.wants("core")) race_several_pools(stage);
     if (options.wants("core")) race_parts(stage);
     if (options.wants("core")) race_routes(stage);
     if (options.wants("core")) race_elastic(stage);
+    if (options.wants("gangs")) race_gangs(stage);
     if (options.wants("board")) race_board(stage);
     if (options.wants("accounts")) {
         race_accounts(stage);

@@ -14,17 +14,18 @@ bool Options::wants(const std::string& group) const {
 std::optional<Options> parse_options(int argc, char** argv, int* exit_code) {
     Options options;
     CLI::App app("Each figure of dibs beside its floor, in one run.", "dibs-bench");
-    app.add_option(
-           "--groups",
-           options.groups,
-           "ring, futex, hostile, parked, core, board, accounts, memory, deaths; and workers and "
-           "peers, which are not run unless they are named")
+    app.add_option("--groups",
+                   options.groups,
+                   "ring, futex, hostile, parked, core, gangs, board, accounts, memory, deaths; "
+                   "and workers "
+                   "and peers, which are not run unless they are named")
         ->delimiter(',')
         ->check(CLI::IsMember({"ring",
                                "futex",
                                "hostile",
                                "parked",
                                "core",
+                               "gangs",
                                "board",
                                "accounts",
                                "memory",
@@ -43,8 +44,10 @@ std::optional<Options> parse_options(int argc, char** argv, int* exit_code) {
     app.add_option(
            "--work",
            options.work,
-           "for profilers: this work, untimed: core, claim, accounts, exchange, advance, trace")
-        ->check(CLI::IsMember({"core", "claim", "accounts", "exchange", "advance", "trace"}));
+           "for profilers: this work, untimed: core, several (pools), claim, accounts, exchange, "
+           "advance, trace")
+        ->check(CLI::IsMember(
+            {"core", "several", "claim", "accounts", "exchange", "advance", "trace"}));
     app.add_option("--operations", options.operations, "--work: claims, exchanges or turns")
         ->check(CLI::PositiveNumber);
     app.add_option("--slots", options.slots, "--work: slots of the pool")

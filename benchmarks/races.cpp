@@ -17,6 +17,8 @@
 #include "benchmarks/dispatch_core.hpp"
 #include "benchmarks/elastic_core.hpp"
 #include "benchmarks/futex_floor.hpp"
+#include "benchmarks/gang_core.hpp"
+#include "benchmarks/gang_round.hpp"
 #include "benchmarks/instructions.hpp"
 #include "benchmarks/parked_claim.hpp"
 #include "benchmarks/part_core.hpp"
@@ -300,6 +302,22 @@ void race_core(const Stage& stage) {
     count_instructions(stage, 1000, 1);
 }
 
+void race_several_pools(const Stage& stage) {
+    const std::string where = one_core(stage.placement);
+    constexpr uint32_t kSlots = 1000;
+    constexpr auto kBoth = CoreClaim::Part::kBoth;
+    Race race;
+    race.group = "core alone, claims over several pools, per claim and release";
+    race.operations = scaled(stage, 25'600);
+    race.lanes.push_back(
+        floor_lane("plain claim", where, std::make_unique<CoreClaim>(kSlots, 1, kBoth)));
+    race.lanes.push_back(
+        floor_lane("claim over 3 pools", where, std::make_unique<CoreClaim>(kSlots, 1, kBoth, 3)));
+    race.lanes.back().floor = 0;
+    race.lanes.back().ratio_p50_max = 3;
+    run(race, stage.options.rounds, stage.core_probe, stage.report);
+}
+
 void race_parts(const Stage& stage) {
     const std::string where = one_core(stage.placement);
     Race race;
@@ -346,6 +364,40 @@ void race_elastic(const Stage& stage) {
                             "dispatched",
                             {"freed worker to start", "entries", DispatchCore::Part::kFreed},
                             {{1000, 100}, {10'000, 1000}, {50'000, 10'000}});
+}
+
+void race_gangs(const Stage& stage) {
+    const std::string here = one_core(stage.placement);
+    Race core;
+    core.group = "core alone, gangs";
+    core.operations = scaled(stage, 25'600);
+    core.lanes.push_back(
+        floor_lane("floor: ten lines copied out and back", here, std::make_unique<CopyFloor>()));
+    const auto add = [&](const char* name, uint32_t applications, GangCore::Part part) {
+        core.lanes.push_back(
+            floor_lane(name, here, std::make_unique<GangCore>(applications, 64, part)));
+        core.lanes.back().floor = 0;
+    };
+    add("gang of 64, from its addition to its last slot", 0, GangCore::Part::kDecided);
+    core.lanes.back().p50_max_ns = 50'000;
+    add("turn without news, no applications", 0, GangCore::Part::kNothing);
+    add("turn without news, 10^4 applications of 10 tasks", 10'000, GangCore::Part::kNothing);
+    run(core, stage.options.rounds, stage.core_probe, stage.report);
+
+    const std::string where = across(stage.placement);
+    Race library;
+    library.group = "gangs through the library";
+    library.operations = scaled(stage, 4000);
+    library.lanes.push_back(floor_lane(
+        "floor: ring round trip", where, std::make_unique<RingFloor>(stage.placement.far_side)));
+    const BrokerProcess broker({with_slots(1000), stage.placement.far_side});
+    library.lanes.push_back(
+        floor_lane("gang of 4: added, running, completed, removed",
+                   where,
+                   std::make_unique<GangRound>(ClientSetup{.socket = broker.socket()})));
+    library.lanes.back().floor = 0;
+    library.lanes.back().p50_max_ns = 100'000;
+    run(library, stage.options.rounds, stage.pair_probe, stage.report);
 }
 
 void race_board(const Stage& stage) {
