@@ -18,7 +18,7 @@ struct Of {
 struct Bytes {};           // text that may hold any byte
 struct SlotAttributes {};  // of each slot "key=value" texts, each ended by a zero byte
 
-void each_field(Of<PoolConfig>, const auto& visit) {
+constexpr void each_field(Of<PoolConfig>, const auto& visit) {
     visit("name", &PoolConfig::name);
     visit("kind", &PoolConfig::kind);
     visit("slots", &PoolConfig::slots);
@@ -70,17 +70,17 @@ void each_field(Of<PoolConfig>, const auto& visit) {
     visit("gang_max", &PoolConfig::gang_max);
 }
 
-void each_field(Of<Amount>, const auto& visit) {
+constexpr void each_field(Of<Amount>, const auto& visit) {
     visit("name", &Amount::name);
     visit("amount", &Amount::amount);
 }
 
-void each_field(Of<DeletePool>, const auto& visit) {
+constexpr void each_field(Of<DeletePool>, const auto& visit) {
     visit("pool", &DeletePool::pool);
     visit("when_unused", &DeletePool::when_unused);
 }
 
-void each_field(Of<AccountConfig>, const auto& visit) {
+constexpr void each_field(Of<AccountConfig>, const auto& visit) {
     visit("name", &AccountConfig::name);
     visit("rate_micros", &AccountConfig::rate);
     visit("charge_max_ns", &AccountConfig::charge_max_ns);
@@ -92,21 +92,21 @@ void each_field(Of<AccountConfig>, const auto& visit) {
     visit("of_file", &AccountConfig::of_file);
 }
 
-void each_field(Of<AccountConfig::Limit>, const auto& visit) {
+constexpr void each_field(Of<AccountConfig::Limit>, const auto& visit) {
     visit("key", &AccountConfig::Limit::key);
     visit("limit", &AccountConfig::Limit::limit);
 }
 
-void each_field(Of<DeleteAccount>, const auto& visit) {
+constexpr void each_field(Of<DeleteAccount>, const auto& visit) {
     visit("account", &DeleteAccount::account);
 }
 
-void each_field(Of<ResetBalance>, const auto& visit) {
+constexpr void each_field(Of<ResetBalance>, const auto& visit) {
     visit("account", &ResetBalance::account);
     visit("balance_micros", &ResetBalance::balance);
 }
 
-void each_field(Of<SessionOpen>, const auto& visit) {
+constexpr void each_field(Of<SessionOpen>, const auto& visit) {
     visit("uid", &SessionOpen::uid);
     visit("gid", &SessionOpen::gid);
     visit("pid", &SessionOpen::pid);
@@ -120,15 +120,15 @@ void each_field(Of<SessionOpen>, const auto& visit) {
     visit("tree", &SessionOpen::tree);
 }
 
-void each_field(Of<SessionDeath>, const auto& visit) {
+constexpr void each_field(Of<SessionDeath>, const auto& visit) {
     visit("session", &SessionDeath::session);
 }
 
-void each_field(Of<HolderDied>, const auto& visit) {
+constexpr void each_field(Of<HolderDied>, const auto& visit) {
     visit("session", &HolderDied::session);
 }
 
-void each_field(Of<Claim>, const auto& visit) {
+constexpr void each_field(Of<Claim>, const auto& visit) {
     visit("session", &Claim::session);
     visit("tag", &Claim::tag);
     visit("units", &Claim::units);
@@ -156,33 +156,33 @@ void each_field(Of<Claim>, const auto& visit) {
     visit("member", &Claim::member);
 }
 
-void each_field(Of<MemberOf>, const auto& visit) {
+constexpr void each_field(Of<MemberOf>, const auto& visit) {
     visit("application", &MemberOf::application);
     visit("task", &MemberOf::task);
     visit("group", &MemberOf::group);
     visit("priority", &MemberOf::priority);
 }
 
-void each_field(Of<Route>, const auto& visit) {
+constexpr void each_field(Of<Route>, const auto& visit) {
     visit("members", &Route::members);
     visit("group_cap", &Route::group_cap);
     visit("version", &Route::version);
     visit("cool_down_ns", &Route::cool_down_ns);
 }
 
-void each_field(Of<RouteMember>, const auto& visit) {
+constexpr void each_field(Of<RouteMember>, const auto& visit) {
     visit("pool", &RouteMember::pool);
     visit("priority", &RouteMember::priority);
     visit("cap", &RouteMember::cap);
     visit("idle_seen", &RouteMember::idle_seen);
 }
 
-void each_field(Of<PoolUnits>, const auto& visit) {
+constexpr void each_field(Of<PoolUnits>, const auto& visit) {
     visit("pool", &PoolUnits::pool);
     visit("units", &PoolUnits::units);
 }
 
-void each_field(Of<ClaimTerms>, const auto& visit) {
+constexpr void each_field(Of<ClaimTerms>, const auto& visit) {
     visit("account", &ClaimTerms::account);
     visit("labels", &ClaimTerms::labels);
     visit("provisionable", &ClaimTerms::provisionable);
@@ -193,17 +193,17 @@ void each_field(Of<ClaimTerms>, const auto& visit) {
     visit("confirmed_ns", &ClaimTerms::confirmed_ns);
 }
 
-void each_field(Of<PledgedClaim>, const auto& visit) {
+constexpr void each_field(Of<PledgedClaim>, const auto& visit) {
     visit("claim", &PledgedClaim::claim);
 }
 
-void each_field(Of<Cancel>, const auto& visit) {
+constexpr void each_field(Of<Cancel>, const auto& visit) {
     visit("session", &Cancel::session);
     visit("tag", &Cancel::tag);
     visit("user_data", &Cancel::user_data);
 }
 
-void each_field(Of<Release>, const auto& visit) {
+constexpr void each_field(Of<Release>, const auto& visit) {
     visit("session", &Release::session);
     visit("broken", &Release::broken);
     visit("lease", &Release::lease);
@@ -211,7 +211,7 @@ void each_field(Of<Release>, const auto& visit) {
     visit("user_data", &Release::user_data);
 }
 
-void each_field(Of<Keepalive>, const auto& visit) {
+constexpr void each_field(Of<Keepalive>, const auto& visit) {
     visit("session", &Keepalive::session);
     visit("lease", &Keepalive::lease);
     visit("fence", &Keepalive::fence);
@@ -219,7 +219,7 @@ void each_field(Of<Keepalive>, const auto& visit) {
     visit("user_data", &Keepalive::user_data);
 }
 
-void each_field(Of<Adopt>, const auto& visit) {
+constexpr void each_field(Of<Adopt>, const auto& visit) {
     visit("session", &Adopt::session);
     visit("tag", &Adopt::tag);
     visit("lease", &Adopt::lease);
@@ -230,23 +230,23 @@ void each_field(Of<Adopt>, const auto& visit) {
     visit("refusal", &Adopt::refusal);
 }
 
-void each_field(Of<KillFailed>, const auto& visit) {
+constexpr void each_field(Of<KillFailed>, const auto& visit) {
     visit("lease", &KillFailed::lease);
 }
 
-void each_field(Of<Harvest>, const auto& visit) {
+constexpr void each_field(Of<Harvest>, const auto& visit) {
     visit("lease", &Harvest::lease);
     visit("takes", &Harvest::takes);
     visit("parked", &Harvest::parked);
     visit("recalled", &Harvest::recalled);
 }
 
-void each_field(Of<Touch>, const auto& visit) {
+constexpr void each_field(Of<Touch>, const auto& visit) {
     visit("lease", &Touch::lease);
     visit("value", &Touch::value);
 }
 
-void each_field(Of<Announce>, const auto& visit) {
+constexpr void each_field(Of<Announce>, const auto& visit) {
     visit("session", &Announce::session);
     visit("pool", &Announce::pool);
     visit("worker_tag", &Announce::worker_tag);
@@ -264,7 +264,7 @@ void each_field(Of<Announce>, const auto& visit) {
     visit("type", &Announce::type);
 }
 
-void each_field(Of<WorkerWord>, const auto& visit) {
+constexpr void each_field(Of<WorkerWord>, const auto& visit) {
     visit("kind", &WorkerWord::kind);
     visit("try_again", &WorkerWord::try_again);
     visit("then_ready", &WorkerWord::then_ready);
@@ -276,14 +276,14 @@ void each_field(Of<WorkerWord>, const auto& visit) {
     visit("answer", &WorkerWord::answer);
 }
 
-void each_field(Of<Drain>, const auto& visit) {
+constexpr void each_field(Of<Drain>, const auto& visit) {
     visit("pool", &Drain::pool);
     visit("on", &Drain::on);
     visit("number", &Drain::number);
     visit("if_idle_for_ns", &Drain::if_idle_for_ns);
 }
 
-void each_field(Of<Steer>, const auto& visit) {
+constexpr void each_field(Of<Steer>, const auto& visit) {
     visit("kind", &Steer::kind);
     visit("lease", &Steer::lease);
     visit("interval_ns", &Steer::interval_ns);
@@ -292,7 +292,7 @@ void each_field(Of<Steer>, const auto& visit) {
     visit("number", &Steer::number);
 }
 
-void each_field(Of<Report>, const auto& visit) {
+constexpr void each_field(Of<Report>, const auto& visit) {
     visit("kind", &Report::kind);
     visit("pool", &Report::pool);
     visit("worker", &Report::worker);
@@ -302,19 +302,19 @@ void each_field(Of<Report>, const auto& visit) {
     visit("user_data", &Report::user_data);
 }
 
-void each_field(Of<Pull>, const auto& visit) {
+constexpr void each_field(Of<Pull>, const auto& visit) {
     visit("pool", &Pull::pool);
     visit("workers", &Pull::workers);
     visit("event_ns", &Pull::event_ns);
     visit("user_data", &Pull::user_data);
 }
 
-void each_field(Of<Pull::Worker>, const auto& visit) {
+constexpr void each_field(Of<Pull::Worker>, const auto& visit) {
     visit("worker", &Pull::Worker::name);
     visit("labels", &Pull::Worker::labels);
 }
 
-void each_field(Of<Unassign>, const auto& visit) {
+constexpr void each_field(Of<Unassign>, const auto& visit) {
     visit("pool", &Unassign::pool);
     visit("claim", &Unassign::claim);
     visit("worker", &Unassign::worker);
@@ -323,7 +323,7 @@ void each_field(Of<Unassign>, const auto& visit) {
     visit("user_data", &Unassign::user_data);
 }
 
-void each_field(Of<UpdateClaim>, const auto& visit) {
+constexpr void each_field(Of<UpdateClaim>, const auto& visit) {
     visit("claim", &UpdateClaim::claim);
     visit("account_given", &UpdateClaim::account_given);
     visit("account", &UpdateClaim::account);
@@ -337,7 +337,7 @@ void each_field(Of<UpdateClaim>, const auto& visit) {
     visit("user_data", &UpdateClaim::user_data);
 }
 
-void each_field(Of<TypeConfig>, const auto& visit) {
+constexpr void each_field(Of<TypeConfig>, const auto& visit) {
     visit("name", &TypeConfig::name);
     visit("pool", &TypeConfig::pool);
     visit("cost", &TypeConfig::cost);
@@ -347,12 +347,12 @@ void each_field(Of<TypeConfig>, const auto& visit) {
     visit("labels", &TypeConfig::labels);
 }
 
-void each_field(Of<DeleteType>, const auto& visit) {
+constexpr void each_field(Of<DeleteType>, const auto& visit) {
     visit("name", &DeleteType::name);
     visit("pool", &DeleteType::pool);
 }
 
-void each_field(Of<Provide>, const auto& visit) {
+constexpr void each_field(Of<Provide>, const auto& visit) {
     visit("session", &Provide::session);
     visit("pool", &Provide::pool);
     visit("type", &Provide::type);
@@ -361,7 +361,7 @@ void each_field(Of<Provide>, const auto& visit) {
     visit("user_data", &Provide::user_data);
 }
 
-void each_field(Of<Provisioned>, const auto& visit) {
+constexpr void each_field(Of<Provisioned>, const auto& visit) {
     visit("session", &Provisioned::session);
     visit("slot", &Provisioned::slot);
     visit("answer", &Provisioned::answer);
@@ -370,7 +370,7 @@ void each_field(Of<Provisioned>, const auto& visit) {
     visit("user_data", &Provisioned::user_data);
 }
 
-void each_field(Of<EntryReport>, const auto& visit) {
+constexpr void each_field(Of<EntryReport>, const auto& visit) {
     visit("pool", &EntryReport::pool);
     visit("claim", &EntryReport::claim);
     visit("state_given", &EntryReport::state_given);
@@ -385,7 +385,7 @@ void each_field(Of<EntryReport>, const auto& visit) {
     visit("user_data", &EntryReport::user_data);
 }
 
-void each_field(Of<QueueRead>, const auto& visit) {
+constexpr void each_field(Of<QueueRead>, const auto& visit) {
     visit("pool", &QueueRead::pool);
     visit("started_ns", &QueueRead::started_ns);
     visit("claims", &QueueRead::claims);
@@ -393,14 +393,14 @@ void each_field(Of<QueueRead>, const auto& visit) {
     visit("user_data", &QueueRead::user_data);
 }
 
-void each_field(Of<QueueOperation>, const auto& visit) {
+constexpr void each_field(Of<QueueOperation>, const auto& visit) {
     visit("pool", &QueueOperation::pool);
     visit("claim", &QueueOperation::claim);
     visit("word", &QueueOperation::word);
     visit("user_data", &QueueOperation::user_data);
 }
 
-void each_field(Of<OperationDone>, const auto& visit) {
+constexpr void each_field(Of<OperationDone>, const auto& visit) {
     visit("pool", &OperationDone::pool);
     visit("claim", &OperationDone::claim);
     visit("ok", &OperationDone::ok);
@@ -408,7 +408,7 @@ void each_field(Of<OperationDone>, const auto& visit) {
     visit("user_data", &OperationDone::user_data);
 }
 
-void each_field(Of<WorkerReport>, const auto& visit) {
+constexpr void each_field(Of<WorkerReport>, const auto& visit) {
     visit("pool", &WorkerReport::pool);
     visit("worker", &WorkerReport::worker);
     visit("type", &WorkerReport::type);
@@ -417,7 +417,7 @@ void each_field(Of<WorkerReport>, const auto& visit) {
     visit("user_data", &WorkerReport::user_data);
 }
 
-void each_field(Of<ProcessReport>, const auto& visit) {
+constexpr void each_field(Of<ProcessReport>, const auto& visit) {
     visit("pool", &ProcessReport::pool);
     visit("worker", &ProcessReport::worker);
     visit("claim", &ProcessReport::claim);
@@ -425,7 +425,7 @@ void each_field(Of<ProcessReport>, const auto& visit) {
     visit("user_data", &ProcessReport::user_data);
 }
 
-void each_field(Of<Probe>, const auto& visit) {
+constexpr void each_field(Of<Probe>, const auto& visit) {
     visit("pool", &Probe::pool);
     visit("worker", &Probe::worker);
     visit("ok", &Probe::ok);
@@ -433,20 +433,20 @@ void each_field(Of<Probe>, const auto& visit) {
     visit("user_data", &Probe::user_data);
 }
 
-void each_field(Of<SetBehaviour>, const auto& visit) {
+constexpr void each_field(Of<SetBehaviour>, const auto& visit) {
     visit("pool", &SetBehaviour::pool);
     visit("number", &SetBehaviour::number);
     visit("behaviour", &SetBehaviour::behaviour);
     visit("user_data", &SetBehaviour::user_data);
 }
 
-void each_field(Of<GroupSpec>, const auto& visit) {
+constexpr void each_field(Of<GroupSpec>, const auto& visit) {
     visit("name", &GroupSpec::name);
     visit("members", &GroupSpec::members);
     visit("resource", &GroupSpec::resource);
 }
 
-void each_field(Of<AddApplication>, const auto& visit) {
+constexpr void each_field(Of<AddApplication>, const auto& visit) {
     visit("session", &AddApplication::session);
     visit("uid", &AddApplication::uid);
     visit("application", &AddApplication::application);
@@ -463,7 +463,7 @@ void each_field(Of<AddApplication>, const auto& visit) {
     visit("user_data", &AddApplication::user_data);
 }
 
-void each_field(Of<ApplicationEvent>, const auto& visit) {
+constexpr void each_field(Of<ApplicationEvent>, const auto& visit) {
     visit("kind", &ApplicationEvent::kind);
     visit("session", &ApplicationEvent::session);
     visit("uid", &ApplicationEvent::uid);

@@ -221,9 +221,10 @@ void each_pool_field(DecisionKind kind, const auto& visit) {
 // Of applications.
 void each_gang_field(DecisionKind kind, const auto& visit) {
     using D = Decision;
-    const auto whose = [&] {
+    const auto whose = [&](Form pool) {
         visit("number", &D::id, Form::kNumber);
         visit("session", &D::session, Form::kName);
+        visit("pool", &D::pool, pool);
     };
     const auto states = [&](Form form) {
         visit("from", &D::from_class, form);
@@ -233,17 +234,16 @@ void each_gang_field(DecisionKind kind, const auto& visit) {
     switch (kind) {
         case DecisionKind::kApplication:
             visit("application", &D::entry, Form::kEntry);
-            return whose(), states(Form::kAppState);
+            return whose(Form::kUntold), states(Form::kAppState);
         case DecisionKind::kTask:
             visit("task", &D::entry, Form::kEntry);
-            return whose(), states(Form::kTaskState);
+            return whose(Form::kUntold), states(Form::kTaskState);
         case DecisionKind::kPlaceholder:
             visit("group", &D::entry, Form::kEntry);
             visit("index", &D::value, Form::kNumber);
-            visit("pool", &D::pool, Form::kName);
             visit("slot", &D::slot_number, Form::kSlot);
             visit("what", &D::to_class, Form::kPlaceholderNews);
-            return whose();
+            return whose(Form::kName);
         default:
             return;
     }

@@ -25,7 +25,12 @@ using flatbuffers::Offset;
 using flatbuffers::uoffset_t;
 using journal::Line;
 
-constexpr size_t kFieldsMax = 48;
+template <class Command>
+consteval size_t fields_of() {
+    size_t fields = 0;
+    core::each_field(Of<Command>{}, [&](auto...) { ++fields; });
+    return fields;
+}
 
 // Writes what a table only refers to first, each with its overload of part(); 0 = nothing to write.
 class Packer {
@@ -35,7 +40,7 @@ class Packer {
     template <class Command>
     uoffset_t table(const Command& command) {
         const Command defaults{};
-        std::array<uoffset_t, kFieldsMax> parts{};
+        std::array<uoffset_t, fields_of<Command>()> parts{};
         size_t at = 0;
         core::each_field(Of<Command>{}, [&](const char*, auto member, auto... kind) {
             parts[at++] = part(command.*member, kind...);

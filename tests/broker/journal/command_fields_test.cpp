@@ -69,6 +69,10 @@ template <>
 constexpr auto kLast<core::WorkerReport::State> = core::WorkerReport::State::kAbsent;
 template <>
 constexpr auto kLast<shm::Behaviour> = shm::Behaviour::kDrain;
+template <>
+constexpr auto kLast<shm::GangStyle> = shm::GangStyle::kHard;
+template <>
+constexpr auto kLast<core::ApplicationEvent::Kind> = core::ApplicationEvent::Kind::kCompleteTask;
 
 template <class Enum>
 bool is_value(int64_t value) {

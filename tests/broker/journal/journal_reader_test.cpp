@@ -189,8 +189,8 @@ TEST(JournalReader, RefusesTwoCommandsInOneLineAndNone) {
 }
 
 TEST(JournalReader, NamesWhatThisVersionDoesNotSupport) {
-    EXPECT_EQ(complaint(lines({kPool, R"({"application":{"name":"research"}})"})),
-              R"(2:0: "application" is not supported by this version)");
+    EXPECT_EQ(complaint(lines({kPool, R"({"mux":{"name":"m"}})"})),
+              R"(2:0: "mux" is not supported by this version)");
     EXPECT_EQ(complaint(lines({R"({"claim":{"session":"alice","claim":"c","pool":"g",)"
                                R"("supervisor":true}})"})),
               R"(1:0: "claim.supervisor" is not supported by this version)");

@@ -109,7 +109,7 @@ constexpr core::Limits kLimits = {.pools = 15,
 
 void take_turn(core::Core& core, tests::Workload& workload, int operations) {
     core.begin_turn(workload.next_time());
-    if (workload.below(4) != 0 || !workload.pledge()) {
+    if (workload.below(2) != 0 || !workload.pledge()) {
         for (int i = 0; i < operations; ++i)
             (void)workload.apply(static_cast<tests::Operation>(workload.below(tests::kOperations)));
     }
