@@ -308,7 +308,7 @@ void Desk::steer_lease(AdminJob& job) {
     steer.interval_ns = request.interval_ns;
     const std::string what = request.ask == Ask::release ? released(row) : "";
     const bool there = row < core_.leases_max() && names_row(core_.lease(row), request.id);
-    if (there && request.ask == Ask::release) words_.want(row);
+    if (there && request.ask == Ask::release) words_.want(core::Look::first_lease(core_, row));
     shm::Reason reason = core_.apply(steer, &job.answer.granted_ns);
     // It was parked, and ended as its holder was kept from taking it again.
     if (there && reason == shm::Reason::kAlreadyEnded) reason = shm::Reason::kOk;

@@ -168,6 +168,10 @@ std::vector<PoolUnits> pools_of(uint32_t row, const RowAt& row_at) {
 
 }  // namespace
 
+uint32_t Look::first_lease(const Core& core, uint32_t lease) {
+    return is_several(core.lease(lease)) ? first_row_of(core.lease(lease)) : lease;
+}
+
 std::vector<PoolUnits> Look::pools_of_lease(const Core& core, uint32_t lease) {
     return pools_of<shm::LeaseRow>(
         lease, [&](uint32_t row) -> const shm::LeaseRow& { return core.lease(row); });

@@ -94,6 +94,8 @@ class Look {
     [[nodiscard]] static uint32_t pool_of_claim(const Core& core, SessionId session, uint16_t tag);
     // How a claim with that route would be tried, if it came now.
     [[nodiscard]] static Ranking ranking(const Core& core, const Route& route);
+    // Of any row of a lease over several pools; a plain one's is the only one.
+    [[nodiscard]] static uint32_t first_lease(const Core& core, uint32_t lease);
     // In the order in which its claim named them; one that is not over several has one.
     [[nodiscard]] static std::vector<PoolUnits> pools_of_lease(const Core& core, uint32_t lease);
     [[nodiscard]] static std::vector<PoolUnits> pools_of_claim(const Core& core, uint32_t claim);

@@ -9,14 +9,15 @@ namespace dibs::core {
 
 Reason Leases::apply(const Steer& command, uint64_t* granted_ns) {
     if (command.kind == Steer::Kind::kCancel) return revoke_claim(command);
-    const uint32_t row = row_of(command.lease);
+    const uint32_t named = row_of(command.lease);
     const uint32_t generation = generation_of(command.lease);
-    if (row >= state.leases.size() || generation == 0) return Reason::kNotFound;
-    const shm::LeaseRow& lease = state.leases[row];
+    if (named >= state.leases.size() || generation == 0) return Reason::kNotFound;
+    const shm::LeaseRow& lease = state.leases[named];
     if (generation < lease.head.generation) return Reason::kAlreadyEnded;
     if (lease.state == shm::LeaseState::kFree || generation > lease.head.generation) {
         return Reason::kNotFound;
     }
+    const uint32_t row = several_pools().first_lease(named);  // it is meant as a whole
     if (state.sessions[lease.session].state == shm::SessionState::kOutlived &&
         command.kind == Steer::Kind::kRelease) {
         leases().outlive(row);  // unless its session has come to that already

@@ -1,6 +1,8 @@
 // tests/broker/core/rules/steer_test.cpp -- what an administrator ends and prolongs, and why who
 // waits.
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include "tests/broker/core/core_fixture.hpp"
@@ -123,6 +125,27 @@ TEST_F(SteerTest, ProlongsALeaseFromNow) {
     steer(Steer::Kind::kRenew, granted.at(1).id, 5000);  // bound to its holder's life
     EXPECT_EQ(reason_, Reason::kOk);
     EXPECT_EQ(granted_ns_, 0U);
+}
+
+TEST_F(SteerTest, EndsAndProlongsALeaseOverSeveralPoolsByAnyOfItsIds) {
+    const std::array<core::PoolUnits, 1> also{{{.pool = counted_pool("port", 1)}}};
+    core::Claim command;
+    command.pool = counted_pool("gpu", 1);
+    command.session = session();
+    command.interval_ns = 1000;
+    command.also = also;
+    for (const size_t by : {0U, 1U}) {
+        const auto granted = turn(1, [&] { core().apply(command); });
+        ASSERT_EQ(granted.size(), 2U);
+        steer(Steer::Kind::kRenew, granted.at(by).id, 5000);
+        EXPECT_EQ(granted_ns_, 5000U);
+        for (const core::Decision& of : granted)
+            EXPECT_EQ(core().lease(static_cast<uint32_t>(of.id)).expires_ns, 5100U);
+        steer(Steer::Kind::kRelease, granted.at(by).id);
+        EXPECT_EQ(reason_, Reason::kOk);
+        EXPECT_EQ(core().pool(command.pool).idle, 1U);
+        EXPECT_EQ(core().pool(also.at(0).pool).idle, 1U);
+    }
 }
 
 TEST_F(SteerTest, ExplainsWhoWaitsForWhatAndBehindHowMany) {
