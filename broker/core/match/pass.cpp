@@ -49,16 +49,16 @@ bool Matcher::pass_over(uint32_t pool) {
 }
 
 bool Matcher::serve_pool(uint32_t pool) {
-    const uint32_t& holder = gangs().holder[pool];
-    bool is_over = true;
-    uint32_t held_before = kNoRow;
     // Once more for an application that holds a part only now: all its asks come first.
-    do {
-        held_before = holder;
-        is_over = serve_in_order(pool);
+    for (bool again = true; again;) {
+        const uint32_t held_before = gangs().holder[pool];
+        const bool is_over = serve_in_order(pool);
         vectors().held_back.clear();
-    } while (is_over && holder != held_before && holder != kNoRow);
-    return is_over && end_impatient_of(pool);
+        if (!is_over) return false;
+        const uint32_t holder = gangs().holder[pool];
+        again = holder != held_before && holder != kNoRow;
+    }
+    return impatient.empty() || end_impatient_of(pool);
 }
 
 // Where locks have changed the order, another claim may be the first one now.
@@ -72,8 +72,7 @@ bool Matcher::pass_by_priority(uint32_t pool) {
 bool Matcher::serve_in_order(uint32_t pool) {
     uint32_t last = kNoRow;  // that was passed over
     uint32_t passed_over = 0;
-    if (gangs().holder[pool] != kNoRow && !gangs().serve_holder(pool)) [[unlikely]]
-        return false;
+    if (gangs().holder[pool] != kNoRow && !gangs().serve_holder(pool)) return false;
     for (uint32_t claim = next_claim(pool); claim != kNoRow; claim = next_behind(pool, last)) {
         if (turn().full()) return false;
         if (is_several(state.claims[claim])) [[unlikely]] {
@@ -114,7 +113,6 @@ bool Matcher::serve_in_order(uint32_t pool) {
 
 // Those of the pool that have not been served.
 bool Matcher::end_impatient_of(uint32_t pool) {
-    if (impatient.empty()) return true;
     // Behind a claim over several pools they may still be served in this turn.
     if (several_pools().waiting != 0 && backlog.head(pool) != kNoRow &&
         is_several(state.claims[backlog.head(pool)])) {

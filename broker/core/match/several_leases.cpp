@@ -69,8 +69,7 @@ void SeveralPools::end_lease(
     Heads further{};
     uint32_t count = 0;
     each(state.leases, first, [&](uint32_t row) {
-        shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U);
-        put(lease.several, 0);
+        const shm::LeaseRow& lease = state.leases[row];
         if (row == first) return;
         if (leases().ended.wanted()) leases().note_end(row, reason);
         if (tell == Tell::kNobody) {
@@ -83,6 +82,7 @@ void SeveralPools::end_lease(
         further[count++] = lease.first_slot;
         free_rows().free_lease_row(row);
     });
+    put(edit().row(state.leases[first], 1U << 1U).several, 0);  // a plain one from here on
     leases().end_lease(first, reason, tell, broken, except);
     for (uint32_t part = 0; part < count; ++part)
         slots().give_back_chain(further[part], true, broken, except);

@@ -79,12 +79,12 @@ void SeveralPools::apply(const Claim& command) {
 }
 
 // The last pool's row first, so that the tag is the first one's in the end. What the claim brings
-// once is the first one's, too, and what it does when it cannot be served is as that pool says.
+// once is the first one's alone, and what it does when it cannot be served is as that pool says.
 void SeveralPools::accept(const Claim& command, uint64_t number) {
-    const shm::WhenBusy busy =
-        command.when_busy_given ? command.when_busy : state.pools[command.pool].when_busy;
     uint32_t next = kNoRow;
     Claim one = command;
+    if (!one.when_busy_given) one.when_busy = state.pools[command.pool].when_busy;
+    one.when_busy_given = true;
     one.key = {};
     one.payload = {};
     one.meta = {};
@@ -92,18 +92,16 @@ void SeveralPools::accept(const Claim& command, uint64_t number) {
     one.deadline_ns = kNever;
     if (one.timeout_ns != 0) one.timeout_ns = kNever;
     for (size_t part = command.also.size() + 1; part-- != 0;) {
-        if (part == 0) one = command;
         make_plain(&one, command, part);
-        one.when_busy_given = true;
-        one.when_busy = busy;
         shm::PoolRow& pool = edit().row(state.pools[one.pool], kPoolStates);
         put(pool.accepted_total, pool.accepted_total + 1);
-        const uint32_t row = claims().accept(one, number, {});
+        const uint32_t row = claims().accept(part == 0 ? command : one, number, {});
         shm::ClaimRow& claim = edit().row(state.claims[row], 1U | 1U << 2U);
         put(claim.flags, claim.flags | uint32_t{shm::ClaimFlag::kSeveral});
         put(claim.several_next, next);
         next = row;
         ++waiting;
+        ++came;
     }
     for (uint32_t row = next; row != kNoRow; row = state.claims[row].several_next)
         put(edit().row(state.claims[row], 1U << 2U).several_first, next);
@@ -165,7 +163,7 @@ bool SeveralPools::pass_over_all() {
     goes_back = true;
     uint32_t behind = 0;  // pools before it have been passed over
     while (std::exchange(goes_back, false)) {
-        if (waiting != 0) wake();
+        if (waiting != std::exchange(came, 0)) wake();
         for (uint32_t pool = turn().dirty.first(0); pool != kNoRow && !goes_back;
              pool = turn().dirty.first(pool + 1)) {
             if (pool < behind && !by_arrival(pool)) continue;
@@ -246,7 +244,7 @@ void SeveralPools::grant(uint32_t first, const Heads& slots) {
         const uint64_t next = part + 1U < pools ? rows[part + 1U] : kNoRow;
         put(lease.several, pools);
         put(lease.takes, uint64_t{rows[0]} << 32U | next);
-        if (part != 0) turn().timers.remove(TimerKind::kLease, rows[part]);
+        if (part != 0 && interval_ns != 0) turn().timers.remove(TimerKind::kLease, rows[part]);
     }
     tags[tag] = rows[0] | kTagLease;
 }
@@ -301,6 +299,7 @@ void SeveralPools::wait_again(uint32_t claim) {
 
 void SeveralPools::end_further(uint32_t claim, Outcome outcome) {
     const uint32_t first = first_claim(claim);
+    came = 0;  // it may be one of them
     each(state.claims, first, [&](uint32_t row) {
         const shm::ClaimRow& part = state.claims[row];
         if (part.state == ClaimState::kWaiting) --waiting;

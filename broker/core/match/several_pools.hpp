@@ -50,6 +50,7 @@ struct SeveralPools : Module<SeveralPools> {
     static constexpr uint32_t kPoolsMax = 8;  // of one claim
 
     uint32_t waiting = 0;  // rows of such claims that wait
+    uint32_t came = 0;     // of them, those that no pass has seen: all their pools are looked at
     // In a pass: one was served, or has ended: its pools are looked at again.
     bool goes_back = false;
 

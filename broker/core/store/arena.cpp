@@ -27,9 +27,9 @@ void Arena::reclaim() {
     put(edited.arena_freed_tail, kNoRow);
 }
 
-uint32_t Arena::store(std::span<const uint8_t> bytes) {
+uint32_t Arena::keep(std::span<const uint8_t> bytes) {
     const uint32_t wanted = blocks_for(bytes.size());
-    if (wanted == 0 || wanted > available()) return kNoRow;
+    if (wanted > available()) return kNoRow;
     reclaim();
     shm::CountersRow& counters = edit_.counters(1U << 1U);
     const uint32_t chain = counters.arena_free_head;

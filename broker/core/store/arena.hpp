@@ -39,7 +39,9 @@ class Arena {
         return blocks_for(bytes) <= counters.arena_free + counters.arena_freed;
     }
     // Copies the bytes in and returns the chain; kNoRow if there is no room or nothing to copy.
-    uint32_t store(std::span<const uint8_t> bytes);
+    uint32_t store(std::span<const uint8_t> bytes) {
+        return bytes.empty() ? shm::kNoRow : keep(bytes);
+    }
     void free(uint32_t chain, size_t bytes);
     void copy(uint32_t chain, uint32_t size, std::byte* out) const;
     void begin_turn() { freed_in_this_turn_ = false; }
@@ -47,6 +49,7 @@ class Arena {
   private:
     static constexpr size_t kBlockBytes = sizeof(shm::ArenaBlock::bytes);
 
+    uint32_t keep(std::span<const uint8_t> bytes);
     void reclaim();
 
     State& state_;
