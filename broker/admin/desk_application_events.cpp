@@ -207,6 +207,14 @@ void Desk::add_application(AdminJob& job, uint32_t uid) {
     command.placeholder_timeout_ns = request.placeholder_timeout_ns;
     command.style = request.hard ? shm::GangStyle::kHard : shm::GangStyle::kSoft;
     command.tags = request.app_tags;
+    uint32_t most = 0;
+    if (!job.is_admin && !quotas_.may_reserve(job.peer, groups, &most)) {
+        return refuse_with(job,
+                           Code::refused,
+                           "with it the members of its user's applications that hold no lease yet "
+                           "are more than the " +
+                               std::to_string(most) + " leases that the user's policy allows");
+    }
     const shm::Reason full = quotas_.application(uid, groups.size());
     if (full != shm::Reason::kOk) return refuse_application(job, full, 0);
     const shm::Reason reason = core_.apply(command, &job.answer.number);

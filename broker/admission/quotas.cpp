@@ -218,13 +218,20 @@ Reason Quotas::provide(const Session& session, uint32_t pool) const {
 
 namespace {
 
-// Of what it keeps for its applications, ended ones too, by `count(app)`.
+bool is_past(shm::AppState state) {
+    using shm::AppState;
+    return state == AppState::kFree || state == AppState::kGoing || state == AppState::kCompleted ||
+           state == AppState::kFailed || state == AppState::kKilled;
+}
+
+// Of what it keeps for its applications, by `count(app)`. Ended ones are forgotten for new ones:
+// they do not count.
 template <class Count>
 bool has_a_quarter(const core::Core& core, uint32_t uid, uint32_t rows, const Count& count) {
     uint64_t held = 0;
     for (uint32_t row = 0; row < core::Look::applications_max(core); ++row) {
         const shm::AppRow& app = core::Look::application(core, row);
-        if (app.state != shm::AppState::kFree && app.uid == uid) held += count(app);
+        if (app.uid == uid && !is_past(app.state)) held += count(app);
     }
     return held >= rows / 4;
 }
@@ -243,15 +250,9 @@ uint32_t rows_of(const core::Core& core, Table table) {
 
 }  // namespace
 
-// Ended applications are forgotten for new ones: they do not count.
 Reason Quotas::application(uint32_t uid, size_t groups) const {
     if (!shared_) return Reason::kOk;
-    const auto one = [](const shm::AppRow& app) {
-        const bool lives = app.state != shm::AppState::kCompleted &&
-                           app.state != shm::AppState::kFailed &&
-                           app.state != shm::AppState::kKilled;
-        return uint64_t{lives ? 1U : 0U};
-    };
+    const auto one = [](const shm::AppRow&) { return uint64_t{1}; };
     const auto its_groups = [&](const shm::AppRow& app) { return groups_of(core_, app); };
     const uint32_t apps = rows_of(core_, Table::kApps);
     const uint32_t all_groups = rows_of(core_, Table::kGroups);
@@ -262,6 +263,30 @@ Reason Quotas::application(uint32_t uid, size_t groups) const {
         return Reason::kLimit;
     }
     return task(uid);
+}
+
+bool Quotas::may_reserve(const Credentials& peer,
+                         std::span<const core::GroupSpec> groups,
+                         uint32_t* most) const {
+    *most = policy_->of(peer).leases;
+    if (*most == kNoLimit) return true;
+    uint64_t members = 0;
+    for (const core::GroupSpec& group : groups)
+        members += group.members;
+    for (uint32_t row = 0; row < core::Look::applications_max(core_); ++row) {
+        const shm::AppRow& app = core::Look::application(core_, row);
+        if (app.state == shm::AppState::kFree || app.uid != peer.uid) continue;
+        if (app.state == shm::AppState::kRunning) {
+            members += app.placeholders;
+            continue;
+        }
+        const bool may_come =
+            app.state < shm::AppState::kRunning || app.state == shm::AppState::kRecovering;
+        for (uint32_t at = may_come ? app.first_group : shm::kNoRow; at != shm::kNoRow;
+             at = core::Look::group(core_, at).next)
+            members += core::Look::group(core_, at).members;
+    }
+    return members <= *most;
 }
 
 Reason Quotas::task(uint32_t uid) const {

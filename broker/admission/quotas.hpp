@@ -66,6 +66,11 @@ class Quotas {
     // of a table is used, whoever has a quarter of it gets no more.
     [[nodiscard]] shm::Reason application(uint32_t uid, size_t groups) const;
     [[nodiscard]] shm::Reason task(uint32_t uid) const;
+    // Members of its user's applications that hold, or may come to hold, a slot without a lease:
+    // with these not more than the policy's `leases`, if there is one; then *most is that.
+    [[nodiscard]] bool may_reserve(const Credentials& peer,
+                                   std::span<const core::GroupSpec> groups,
+                                   uint32_t* most) const;
     // What an application of a client without a session may be of.
     [[nodiscard]] bool may_claim(const Credentials& peer, uint32_t pool, int32_t priority) const;
     // The tables that are shared so. Sessions are in broker/admission.
