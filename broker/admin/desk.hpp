@@ -128,6 +128,7 @@ class Desk {
     void applications(AdminJob& job) const;
     void tasks(AdminJob& job) const;
     [[nodiscard]] uint32_t find_application(uint32_t uid, std::string_view name) const;
+    [[nodiscard]] std::string pool_name_of(const shm::AppRow& app) const;
     [[nodiscard]] bool is_asked_for(const AdminJob& job, const shm::AppRow& app) const;
     [[nodiscard]] std::unique_ptr<admin::ApplicationT> application_row(const AdminJob& job,
                                                                        uint32_t row) const;

@@ -73,6 +73,11 @@ void Desk::tasks(AdminJob& job) const {
     });
 }
 
+// Empty: it has been deleted.
+std::string Desk::pool_name_of(const shm::AppRow& app) const {
+    return app.pool == shm::kNoPool ? std::string() : name_of(app.pool);
+}
+
 std::unique_ptr<admin::GroupT> Desk::group_row(uint32_t pool, uint32_t row) const {
     const shm::GroupRow& group = Look::group(core_, row);
     auto told = std::make_unique<admin::GroupT>();
@@ -80,6 +85,7 @@ std::unique_ptr<admin::GroupT> Desk::group_row(uint32_t pool, uint32_t row) cons
     told->members = group.members;
     told->bound = group.bound;
     told->replaced = group.replaced;
+    if (pool == shm::kNoPool) return told;
     size_t at = 0;
     for (const core::Resource& resource : core_.resources(pool)) {
         if (group.resource[at] != 0) {
@@ -97,7 +103,7 @@ std::unique_ptr<admin::ApplicationT> Desk::application_row(const AdminJob& job,
     auto told = std::make_unique<admin::ApplicationT>();
     told->account = quotas_.account_of(app.uid);
     told->age_ns = age(app.created_ns);
-    told->pool = name_of(app.pool);
+    told->pool = pool_name_of(app);
     told->full = sees_application(job, row);
     if (!told->full) return told;
     told->number = app.number;
@@ -138,7 +144,7 @@ std::unique_ptr<admin::TaskT> Desk::task_row(uint32_t row) const {
     auto told = std::make_unique<admin::TaskT>();
     told->application = row_name(app);
     told->uid = app.uid;
-    told->pool = name_of(app.pool);
+    told->pool = pool_name_of(app);
     told->name = row_name(task);
     if (task.group != shm::kNoRow) told->group = row_name(Look::group(core_, task.group));
     told->state = word_of(task.state);

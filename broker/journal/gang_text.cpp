@@ -47,7 +47,7 @@ std::string application_line(const Core& core, const NameTables& names, uint32_t
     json.number("uid", app.uid);
     json.text("state", app_state_word(app.state));
     json.number("number", app.number);
-    json.text("pool", names.pool(app.pool));
+    if (app.pool != shm::kNoPool) json.text("pool", names.pool(app.pool));
     if (app.manager != shm::kNoRow) json.text("session", names.session(app.manager));
     json.signed_number("priority", app.priority);
     json.text("style", app.style == shm::GangStyle::kHard ? "hard" : "soft");

@@ -53,7 +53,11 @@ Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) co
     if (claim.meta.size() > shm::kMetaMax) return Reason::kPayload;
     *first_claim = claim_with_key(session.uid, claim.key);
     if (*first_claim != 0) return Reason::kDuplicate;
-    if (pending_of(claim.pool).size() >= pool.backlog_max) return Reason::kBacklogFull;
+    const auto held = std::count_if(m_.claims.begin(), m_.claims.end(), [&](const auto& entry) {
+        return entry.second.is_held_back && entry.second.pool == claim.pool;
+    });
+    const size_t pending = pending_of(claim.pool).size() + static_cast<size_t>(held);
+    if (pending >= pool.backlog_max) return Reason::kBacklogFull;
     const uint32_t blocks = blocks_for(claim.payload.size()) + blocks_for(claim.meta.size());
     if (blocks > arena_free()) return Reason::kArenaFull;
     if (claim_rows_used() >= limits_.claims || lease_rows_free() == 0) return Reason::kTablesFull;

@@ -26,20 +26,6 @@ bool is_name(std::string_view name) {
     return !name.empty() && name.size() <= shm::kNameMax;
 }
 
-uint64_t groups_in(const Model& model) {
-    uint64_t count = 0;
-    for (const auto& [number, app] : model.applications)
-        count += app.groups.size();
-    return count;
-}
-
-uint64_t tasks_in(const Model& model) {
-    uint64_t count = 0;
-    for (const auto& [number, app] : model.applications)
-        count += app.tasks.size();
-    return count;
-}
-
 // "No number, or a negative one: 0."
 TimeNs seconds_of(std::string_view text) {
     uint64_t seconds = 0;
@@ -102,6 +88,7 @@ void Gangs::take_member(Claim& claim, const core::MemberOf& member) {
     Application& app = *find(claim.session, 0, member.application);
     const Task* known = app.task_named(member.task);
     if (known == nullptr) {
+        make_room();
         Task task;
         task.name = member.task;
         task.number = ++m_.claims_seen;
@@ -173,6 +160,12 @@ Reason Gangs::admission_refusal(uint32_t of, const std::vector<Group>& groups) c
     const Pool& pool = m_.pools.at(of);
     if (core_.by_account(of) || pool.config.dispatch) return Reason::kState;
     if (core_.is_draining(of)) return Reason::kDraining;
+    return size_refusal(of, groups);
+}
+
+// "What no packing of its slots can hold."
+Reason Gangs::size_refusal(uint32_t of, const std::vector<Group>& groups) const {
+    const Pool& pool = m_.pools.at(of);
     uint64_t members = 0;
     uint64_t whole = 0;  // of them those that want whole slots
     for (const Group& group : groups) {
@@ -189,9 +182,23 @@ Reason Gangs::admission_refusal(uint32_t of, const std::vector<Group>& groups) c
         return Reason::kTooManyUnits;
     // As a claim is refused: of an elastic pool, too, what no slot will have is known.
     const bool is_known = counted || core_.is_elastic(of);
-    for (const Group& group : groups)
-        for (size_t at = 0; is_known && at < group.resource.size(); ++at)
-            if (group.resource[at] > pool.vector[at].second) return Reason::kUnavailable;
+    if (!is_known) return Reason::kOk;
+    const uint64_t most = counted ? pool.config.slots : pool.config.workers_max;
+    for (size_t at = 0; at < pool.vector.size(); ++at) {
+        const auto capacity = static_cast<uint64_t>(pool.vector[at].second);
+        uint64_t sum = 0;
+        for (const Group& group : groups) {
+            if (group.resource.empty() || group.resource[at] == 0) continue;
+            if (group.resource[at] > capacity) return Reason::kUnavailable;
+            const uint64_t in_each_slot = capacity / group.resource[at];
+            const uint64_t slots = (group.members + in_each_slot - 1) / in_each_slot;
+            if (slots + whole > most) return Reason::kTooManyUnits;
+            sum += group.resource[at] * group.members;
+        }
+        if (sum == 0) continue;
+        const uint64_t slots = sum / capacity + (sum % capacity != 0 ? 1 : 0);
+        if (slots + whole > most) return Reason::kTooManyUnits;
+    }
     return Reason::kOk;
 }
 
@@ -208,6 +215,7 @@ Reason Gangs::add(const core::AddApplication& command, uint64_t* number_of) {
         tell(command.session, command.user_data, refusal, *number_of);
         return refusal;
     }
+    make_room();
     Application app;
     app.number = ++m_.claims_seen;
     app.uid = command.session == shm::kNoRow ? command.uid : m_.sessions.at(command.session).uid;
@@ -311,6 +319,7 @@ void Gangs::do_event(const core::ApplicationEvent& event, Application& app) {
         case Event::kAdopt:
             app.manager = event.session;
             app.manager_until_ns = shm::kNever;
+            tell_state(app, app.state, Reason::kOk);  // "The adopter is told the state."
             break;
         case Event::kComplete:
             go_to(app, AppState::kCompleted);
@@ -321,9 +330,14 @@ void Gangs::do_event(const core::ApplicationEvent& event, Application& app) {
         case Event::kKill:
             go_to(app, AppState::kKilling);
             break;
-        case Event::kRemove:
+        case Event::kRemove: {
+            // "Its manager is told, unless it says so itself, or has been told its end."
+            const AppState from = std::exchange(app.state, AppState::kGoing);
+            if (!app.has_ended() && app.manager != event.session.number)
+                tell_state(app, from, Reason::kOk);
             forget(app.number);
             break;
+        }
         case Event::kRecovered:
             go_to(app, AppState::kAccepted);
             break;
@@ -341,6 +355,7 @@ void Gangs::do_event(const core::ApplicationEvent& event, Application& app) {
 
 // S4.39: assigned → it runs already.
 void Gangs::add_task(const core::ApplicationEvent& event, Application& app) {
+    make_room();
     Task task;
     task.name = event.task;
     task.number = ++m_.claims_seen;

@@ -29,6 +29,20 @@ Task* task_of(Model& model, const Claim& claim) {
 
 }  // namespace
 
+uint64_t groups_in(const Model& model) {
+    uint64_t count = 0;
+    for (const auto& [number, app] : model.applications)
+        count += app.groups.size();
+    return count;
+}
+
+uint64_t tasks_in(const Model& model) {
+    uint64_t count = 0;
+    for (const auto& [number, app] : model.applications)
+        count += app.tasks.size();
+    return count;
+}
+
 // S4.26: the real one is effective, and the placeholder is not any more.
 void Gangs::granted(const Claim& claim) {
     Task* task = task_of(m_, claim);
@@ -178,21 +192,49 @@ void Gangs::go_to(Application& app, AppState state, Reason reason) {
     forget_oldest(app);
 }
 
-// "Of a user the last 1,024, and no more than a quarter of the rows: the oldest is forgotten then",
-// of those of which nothing lives.
-void Gangs::forget_oldest(const Application& last) {
-    uint64_t count = 0;
-    std::map<std::pair<TimeNs, uint64_t>, uint64_t> oldest;
+// Those that have ended, and of which nothing lives, as they ended.
+std::vector<uint64_t> Gangs::remembered() const {
+    std::map<std::pair<TimeNs, uint64_t>, uint64_t> found;
     for (const auto& [number, app] : m_.applications) {
-        if (app.uid != last.uid || !app.has_ended() || app.state == AppState::kGoing) continue;
-        ++count;
+        if (!app.has_ended() || app.state == AppState::kGoing) continue;
         const bool lives = std::any_of(app.tasks.begin(), app.tasks.end(), [](const auto& task) {
             return task.second.claim != 0 || task.second.lease != 0;
         });
-        if (!lives && number != last.number) oldest[{app.ended, number}] = number;
+        if (!lives) found[{app.ended, number}] = number;
     }
+    std::vector<uint64_t> numbers;
+    for (const auto& [at, number] : found)
+        numbers.push_back(number);
+    return numbers;
+}
+
+// "Of a user the last 1,024, and no more than a quarter of the rows: the oldest is forgotten then",
+// of those of which nothing lives.
+void Gangs::forget_oldest(const Application& last) {
+    const auto count =
+        std::count_if(m_.applications.begin(), m_.applications.end(), [&](const auto& entry) {
+            const Application& app = entry.second;
+            return app.uid == last.uid && app.has_ended() && app.state != AppState::kGoing;
+        });
     const uint64_t most = std::min(shm::kEndedAppsMax, core_.limits_.applications / 4);
-    if (count > std::max<uint64_t>(most, 1) && !oldest.empty()) forget(oldest.begin()->second);
+    if (static_cast<uint64_t>(count) <= std::max<uint64_t>(most, 1)) return;
+    for (const uint64_t number : remembered()) {
+        if (number == last.number || m_.applications.at(number).uid != last.uid) continue;
+        return forget(number);
+    }
+}
+
+// "While an eighth or less of the rows of applications, groups or tasks is free, each new
+// application or task has the oldest forgotten, whosever it is."
+void Gangs::make_room() {
+    const auto are_few = [](uint64_t used, uint64_t rows) { return rows - used <= rows / 8; };
+    if (!are_few(m_.applications.size(), core_.limits_.applications) &&
+        !are_few(groups_in(m_), core_.limits_.groups) &&
+        !are_few(tasks_in(m_), core_.limits_.tasks)) {
+        return;
+    }
+    const std::vector<uint64_t> numbers = remembered();
+    if (!numbers.empty()) forget(numbers.front());
 }
 
 // Its name is free at once, and nobody is told of it any more; its rows go with the turn's endings.

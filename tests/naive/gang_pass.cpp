@@ -48,7 +48,12 @@ std::pair<uint64_t, uint32_t> place_in_gang(const Model& model, const Slot& slot
 // collected as a claim for one unit does."
 void Gangs::take_placeholders(uint64_t number) {
     const std::optional<uint64_t> half = half_reserved(m_, m_.claims.at(number).pool);
-    if (half && *half != m_.claims.at(number).application) return;
+    if (half && *half != m_.claims.at(number).application) {
+        Application& other = m_.applications.at(*half);
+        // "One that has lost its manager gives its part back for it."
+        if (other.manager != shm::kNoRow || other.is_unmanaged) return;
+        release_all(other, false);
+    }
     while (m_.claims.contains(number)) {
         Claim& ask = m_.claims.at(number);
         std::optional<uint64_t> slot = slot_for(ask);

@@ -171,7 +171,8 @@ bool Gangs::decide(Application& app) {
 
 // S4.17: the gate. "The time-out begins again then, for placeholders that nobody replaces."
 bool Gangs::reserve(Application& app) {
-    if (!core_.pool_lives(app.pool) || core_.is_draining(app.pool)) {
+    if (!core_.pool_lives(app.pool) || core_.is_draining(app.pool) ||
+        size_refusal(app.pool, app.groups) != Reason::kOk) {
         reservation_fails(app);
         return true;
     }

@@ -21,6 +21,10 @@ shm::Reason member_refusal(const Model& model,
                            const core::Claim& claim,
                            uint64_t* first_claim);
 
+// Rows that are in use.
+uint64_t groups_in(const Model& model);
+uint64_t tasks_in(const Model& model);
+
 // The application that holds a part of its placeholders in this pool.
 std::optional<uint64_t> half_reserved(const Model& model, uint32_t pool);
 
@@ -68,6 +72,7 @@ class Gangs {
     shm::Reason addition_refusal(const core::AddApplication& command, uint64_t* number);
     std::vector<Group> groups_of(const core::AddApplication& command, bool* malformed) const;
     shm::Reason admission_refusal(uint32_t of, const std::vector<Group>& groups) const;
+    shm::Reason size_refusal(uint32_t of, const std::vector<Group>& groups) const;
     shm::Reason event_refusal(const core::ApplicationEvent& event, uint64_t* value);
     shm::Reason task_refusal(const core::ApplicationEvent& event, const Application* app) const;
     void do_event(const core::ApplicationEvent& event, Application& app);
@@ -87,7 +92,9 @@ class Gangs {
     void reservation_fails(Application& app);
     void strip(Application& app);
     void end_claims(Application& app);
+    [[nodiscard]] std::vector<uint64_t> remembered() const;
     void forget_oldest(const Application& last);
+    void make_room();
     void forget(uint64_t number);
     void free_rows_of(uint64_t number);
 

@@ -31,6 +31,7 @@ Gangs::Gangs(const State& rows)
       placeholders(rows.groups.size(), rows.slots.size()),
       ended_apps(1, rows.apps.size()),
       holder(rows.pools.size(), kNoRow),
+      held_in(rows.pools.size()),
       task_of(rows.leases.size(), kNoRow),
       due(0, rows.apps.size(), rows.apps.size()),
       has_news_(rows.apps.size()) {
@@ -60,6 +61,13 @@ uint32_t Gangs::find_task(uint32_t app, std::string_view name) const {
     });
 }
 
+void Gangs::tell_state(uint32_t row, AppState from, AppState to, Reason reason) {
+    Decision& told = tell_of(DecisionKind::kApplication, row, text_of(state.apps[row]));
+    told.from_class = static_cast<uint8_t>(from);
+    told.to_class = static_cast<uint8_t>(to);
+    told.reason = reason;
+}
+
 Decision& Gangs::tell_of(DecisionKind kind, uint32_t row, std::string_view name) {
     const shm::AppRow& app = state.apps[row];
     Decision& told = turn().decide_that(kind);
@@ -79,10 +87,7 @@ void Gangs::set_state(uint32_t row, AppState to, Reason reason) {
     const bool ends = is_ending(to) || to == AppState::kCompleted;
     const bool is_told = reason != Reason::kOk || ends;
     if (is_told && from != to) put(app.reason, static_cast<int16_t>(reason));
-    Decision& told = tell_of(DecisionKind::kApplication, row, text_of(app));
-    told.from_class = static_cast<uint8_t>(from);
-    told.to_class = static_cast<uint8_t>(to);
-    told.reason = reason;
+    tell_state(row, from, to, reason);
     add_news(row);
 }
 
@@ -109,26 +114,44 @@ Reason Gangs::admission(const AddApplication& command) const {
     }
     if (pools().draining(command.pool)) return Reason::kDraining;
     if (!are_groups(command)) return Reason::kOk;
+    std::vector<Members> groups;
+    for (const GroupSpec& group : command.groups) {
+        groups.push_back({group.members, {}});
+        if (group.resource.empty()) continue;
+        (void)vectors().read(command.pool, group.resource, &groups.back().each);
+    }
+    return size_refusal(command.pool, groups);
+}
+
+// What no packing of the pool's slots can hold. A worker pool has as many slots as come.
+Reason Gangs::size_refusal(uint32_t row, std::span<const Members> groups) const {
+    const shm::PoolRow& pool = state.pools[row];
     uint64_t members = 0;
     uint64_t whole = 0;  // of them those that want whole slots
-    for (const GroupSpec& group : command.groups) {
-        members += group.members;
-        if (group.resource.empty()) whole += group.members;
+    for (const Members& group : groups) {
+        members += group.number;
+        if (!wants_some(group.each)) whole += group.number;
     }
     const bool counted = pool.kind == shm::PoolKind::kCounted;
-    const bool elastic = provisioning().is_elastic(command.pool);
-    const bool parts = has_resources(pool);
+    const bool elastic = provisioning().is_elastic(row);
     uint64_t most = shm::kGangMax;
     if (counted) most = pool.slots_wanted;
-    if (elastic) most = state.elastics[command.pool].workers_max;
+    if (elastic) most = state.elastics[row].workers_max;
     if (members > pool.gang_max || whole > most) return Reason::kTooManyUnits;
-    if (!parts || (!counted && !elastic)) return Reason::kOk;
-    for (const GroupSpec& group : command.groups) {
-        Vector wanted{};
-        if (group.resource.empty()) continue;
-        if (!vectors().read(command.pool, group.resource, &wanted)) continue;
-        for (uint32_t at = 0; at < pool.resources_count; ++at)
-            if (wanted[at] > pool.capacity[at]) return Reason::kUnavailable;
+    if (!has_resources(pool) || (!counted && !elastic)) return Reason::kOk;
+    const uint64_t slots = std::min(most - whole, members);  // for parts; more are of no use
+    for (uint32_t at = 0; at < pool.resources_count; ++at) {
+        const uint64_t capacity = pool.capacity[at];
+        uint64_t sum = 0;
+        for (const Members& group : groups) {
+            const uint64_t wanted = group.each[at];
+            if (wanted > capacity) return Reason::kUnavailable;
+            if (wanted != 0 && group.number > slots * (capacity / wanted)) {
+                return Reason::kTooManyUnits;
+            }
+            sum += group.number * wanted;
+        }
+        if (sum > slots * capacity) return Reason::kTooManyUnits;
     }
     return Reason::kOk;
 }
@@ -200,6 +223,7 @@ Reason Gangs::add(const AddApplication& command, uint32_t uid, uint64_t* number)
         return Reason::kTablesFull;
     }
     if (!arena().has_room(command.tags.size())) return Reason::kArenaFull;
+    make_room();
     const GangParameters said = gang_parameters(command.parameters);
     TimeNs timeout_ns = said.has_timeout ? said.timeout_ns : command.placeholder_timeout_ns;
     if (timeout_ns == 0) timeout_ns = AddApplication::kTimeOutNs;
@@ -273,7 +297,7 @@ Reason Gangs::happens(const ApplicationEvent& command, uint32_t uid, uint64_t* v
             if (!may_fail) return Reason::kState;
             return fail(row, AppState::kKilling, Reason::kOk), Reason::kOk;
         case What::kRemove:
-            return remove(row, value);
+            return remove(row, command.session, value);
         case What::kRecovered:
             if (now != AppState::kRecovering) return Reason::kState;
             return set_state(row, AppState::kAccepted), Reason::kOk;
@@ -319,6 +343,7 @@ Reason Gangs::adopt(uint32_t row, uint32_t session) {
     if (app.manager == session) return Reason::kAlreadyEnded;
     if (app.manager != kNoRow) return Reason::kNotHolder;
     set_manager(row, session);
+    tell_state(row, app.state, app.state, Reason::kOk);
     add_news(row);
     return Reason::kOk;
 }
@@ -351,6 +376,11 @@ bool Gangs::has_claims(uint32_t pool) const {
 }
 
 bool Gangs::pool_goes(uint32_t pool) {
+    for (uint32_t app = ended_apps.head(0); app != kNoRow; app = ended_apps.next(app)) {
+        if (state.apps[app].pool != pool) continue;
+        if (turn().full()) return false;
+        put(edit().row(state.apps[app], 1).pool, shm::kNoPool);
+    }
     for (uint32_t app = pool_apps.head(pool); app != kNoRow; app = pool_apps.next(app)) {
         if (!is_live(state.apps[app].state)) continue;
         if (turn().full()) return false;

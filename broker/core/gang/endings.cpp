@@ -19,8 +19,8 @@ void Gangs::stop_holding(uint32_t row) {
         while (placeholders.head(group) != kNoRow)
             put_back(placeholders.head(group));
     });
-    uint32_t& held_by = holder[state.apps[row].pool];
-    if (held_by == row) held_by = kNoRow;
+    const uint32_t pool = state.apps[row].pool;
+    if (pool != shm::kNoPool && holder[pool] == row) holder[pool] = kNoRow;
 }
 
 void Gangs::begin_to_end(uint32_t row) {
@@ -43,10 +43,13 @@ Reason Gangs::complete(uint32_t row) {
 }
 
 // S4.3.
-Reason Gangs::remove(uint32_t row, uint64_t* left) {
+Reason Gangs::remove(uint32_t row, SessionId by, uint64_t* left) {
     for (uint32_t task = app_tasks.head(row); task != kNoRow; task = app_tasks.next(task))
         if (!has_ended(state.tasks[task].state)) ++*left;
     if (*left != 0) return Reason::kState;
+    const AppState now = state.apps[row].state;
+    const bool is_news = !has_ended(now) && state.apps[row].manager != by;
+    if (is_news) tell_state(row, now, AppState::kGoing, Reason::kOk);
     forget(row);
     return Reason::kOk;
 }
@@ -56,6 +59,7 @@ void Gangs::leave(uint32_t row) {
     shm::AppRow& app = edit().row(state.apps[row], 1U | 1U << 1U);
     put(app.ended_ns, turn().now_ns);
     pool_apps.remove(app.pool, row);
+    if (!pools().pool_lives(app.pool)) put(app.pool, shm::kNoPool);
     // By number within an instant: a restart finds them so.
     uint32_t behind = kNoRow;
     for (uint32_t other = ended_apps.tail(0);
@@ -67,15 +71,34 @@ void Gangs::leave(uint32_t row) {
     uint32_t of_user = 0;
     uint32_t oldest = kNoRow;
     for (uint32_t other = ended_apps.head(0); other != kNoRow; other = ended_apps.next(other)) {
-        const shm::AppRow& past = state.apps[other];
-        if (past.uid != app.uid) continue;
+        if (state.apps[other].uid != app.uid) continue;
         ++of_user;
-        const bool is_over = past.claims == 0 && past.leases == 0;
-        if (oldest == kNoRow && is_over && other != row) oldest = other;
+        if (oldest == kNoRow && is_only_remembered(other) && other != row) oldest = other;
     }
     const uint32_t most = std::min(shm::kEndedAppsMax, state.apps.size() / 4);
     if (of_user <= std::max(most, 1U) || oldest == kNoRow) return;
     forget(oldest);
+}
+
+// Nothing is left of it but what is remembered.
+bool Gangs::is_only_remembered(uint32_t row) const {
+    return state.apps[row].claims == 0 && state.apps[row].leases == 0;
+}
+
+// Before an application or a task takes a row: where few are free, who ended first is forgotten,
+// whosever it is. Its rows come free at the turn's end.
+void Gangs::make_room() {
+    const shm::CountersRow& counters = *state.counters;
+    const auto are_few = [](uint32_t free, uint32_t rows) { return free <= rows / 8; };
+    if (!are_few(counters.apps_free, state.apps.size()) &&
+        !are_few(counters.groups_free, state.groups.size()) &&
+        !are_few(counters.tasks_free, state.tasks.size())) {
+        return;
+    }
+    uint32_t oldest = ended_apps.head(0);
+    while (oldest != kNoRow && !is_only_remembered(oldest))
+        oldest = ended_apps.next(oldest);
+    if (oldest != kNoRow) forget(oldest);
 }
 
 // Its name is free, its rows follow.

@@ -8,8 +8,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,6 +72,7 @@ struct Gangs : Module<Gangs> {
     Chains placeholders;            // list: group, row: slot, by index
     Chains ended_apps;              // list: 0, row: application, as they ended
     std::vector<uint32_t> holder;   // pool → application that holds a part of its placeholders
+    std::vector<uint32_t> held_in;  // pool → claims that are held
     std::vector<uint32_t> task_of;  // lease → task; of those with LeaseRow::of_task
     Timers due;                     // kKept: placeholders', kLease: managers'; rows: applications
     uint32_t linked = 0;            // slots with a group
@@ -89,8 +92,8 @@ struct Gangs : Module<Gangs> {
     [[nodiscard]] bool has_news() const { return !news_.empty() || !ending_.empty(); }
     [[nodiscard]] bool has_work() const { return has_news() || !blocked_.empty(); }
     // Timers, ends and looks at applications with news. False: the log is full.
-    bool go_on();
-    bool end_impatient();
+    bool go_on() { return (due.empty() && !has_work()) || run_looks(); }
+    bool end_impatient() { return impatient_.empty() || end_impatient_held(); }
     [[nodiscard]] TimeNs next_due() const { return due.empty() ? kNever : due.first().due_ns; }
 
     // placeholders.cpp
@@ -121,6 +124,11 @@ struct Gangs : Module<Gangs> {
     [[nodiscard]] uint64_t app_hash(uint32_t uid, std::string_view name) const;
     [[nodiscard]] uint64_t task_hash(uint32_t app, std::string_view name) const;
     [[nodiscard]] Reason admission(const AddApplication& command) const;
+    struct Members {
+        uint32_t number = 0;
+        std::array<uint64_t, shm::kResourcesMax> each{};  // nothing: a whole slot
+    };
+    [[nodiscard]] Reason size_refusal(uint32_t pool, std::span<const Members> groups) const;
     [[nodiscard]] bool are_groups(const AddApplication& command) const;
     void make_groups(const AddApplication& command, uint32_t app, uint64_t number);
     Reason add(const AddApplication& command, uint32_t uid, uint64_t* number);
@@ -128,6 +136,7 @@ struct Gangs : Module<Gangs> {
     Reason happens_to_task(const ApplicationEvent& command, uint32_t app);
     Reason adopt(uint32_t app, uint32_t session);
     void set_state(uint32_t app, shm::AppState to, Reason reason = Reason::kOk);
+    void tell_state(uint32_t app, shm::AppState from, shm::AppState to, Reason reason);
     Decision& tell_of(DecisionKind kind, uint32_t app, std::string_view name);
     void set_manager(uint32_t app, uint32_t session);
     void set_manager_limit(uint32_t app, TimeNs until_ns);
@@ -137,27 +146,32 @@ struct Gangs : Module<Gangs> {
 
     // looks.cpp
     void add_news(uint32_t app);
+    bool run_looks();
     bool run_app_timers();
     bool look_at(uint32_t app);
     bool look_at_all();
     [[nodiscard]] bool is_whole(uint32_t app) const;
+    [[nodiscard]] bool can_be_whole(uint32_t app) const;
     void go_on_reserving(uint32_t app);
     void decide_on(uint32_t app);
     void open_gate(uint32_t app);
     void time_is_over(uint32_t app);
     void reservation_fails(uint32_t app, Reason reason);
     void set_timeout(uint32_t app, TimeNs until_ns);
+    bool end_impatient_held();
 
     // endings.cpp
     void fail(uint32_t app, shm::AppState to, Reason reason);
     Reason complete(uint32_t app);
-    Reason remove(uint32_t app, uint64_t* left);
+    Reason remove(uint32_t app, SessionId by, uint64_t* left);
     void stop_holding(uint32_t app);
     void begin_to_end(uint32_t app);
     bool go_on_ending();
     bool end_tasks(uint32_t app);
     bool free_rows_of(uint32_t app);
     void leave(uint32_t app);
+    [[nodiscard]] bool is_only_remembered(uint32_t app) const;
+    void make_room();
     void forget(uint32_t app);
     void revoke(uint32_t lease);
 

@@ -25,8 +25,7 @@ void Gangs::add_news(uint32_t row) {
     news_.push_back(row);
 }
 
-bool Gangs::go_on() {
-    if (due.empty() && !has_news() && blocked_.empty()) return true;
+bool Gangs::run_looks() {
     early_grants().settle_fresh();
     for (const uint32_t app : blocked_)
         add_news(app);
@@ -74,7 +73,7 @@ bool Gangs::look_at(uint32_t row) {
     const shm::AppRow& app = state.apps[row];
     if (app.state == AppState::kAccepted && is_managed(app)) decide_on(row);
     if (app.state == AppState::kReserving) {
-        if (pools().draining(app.pool)) {
+        if (pools().draining(app.pool) || !can_be_whole(row)) {
             reservation_fails(row, Reason::kReservationFailed);
         } else if (is_whole(row)) {
             open_gate(row);
@@ -95,6 +94,18 @@ bool Gangs::is_whole(uint32_t row) const {
         lacks_none = lacks_none && state.groups[group].bound >= state.groups[group].members;
     });
     return lacks_none;
+}
+
+// Its pool may have become too small for it.
+bool Gangs::can_be_whole(uint32_t row) const {
+    std::vector<Members> groups;
+    each_group(row, [&](uint32_t group) {
+        groups.push_back({state.groups[group].members, {}});
+        std::copy(std::begin(state.groups[group].resource),
+                  std::end(state.groups[group].resource),
+                  groups.back().each.begin());
+    });
+    return size_refusal(state.apps[row].pool, groups) == Reason::kOk;
 }
 
 void Gangs::go_on_reserving(uint32_t row) {
@@ -167,7 +178,7 @@ void Gangs::reservation_fails(uint32_t row, Reason reason) {
 }
 
 // Claims that do not wait, and that nothing has served in this turn.
-bool Gangs::end_impatient() {
+bool Gangs::end_impatient_held() {
     std::sort(impatient_.begin(), impatient_.end(), [&](uint32_t one, uint32_t other) {
         return state.claims[one].arrival < state.claims[other].arrival;
     });

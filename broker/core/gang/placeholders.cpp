@@ -117,7 +117,10 @@ bool Gangs::serve_ask(uint32_t row) {
     const uint32_t pool = claim.pool;
     const uint32_t group = claim.group;
     const uint32_t app = state.groups[group].app;
-    if (holder[pool] != kNoRow && holder[pool] != app) return true;
+    if (const uint32_t other = holder[pool]; other != kNoRow && other != app) {
+        if (is_managed(state.apps[other])) return true;
+        release_all(other);  // it asks for nothing: who does comes first
+    }
     for (;;) {
         if (turn().full()) return false;
         uint32_t slot = slot_for(row);

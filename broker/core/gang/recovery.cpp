@@ -135,7 +135,7 @@ void Gangs::check_gangs(std::vector<std::string>* wrongs) const {
         expect(!reserves || turn().now_ns < app.placeholder_until_ns, row, "it reserves too long");
         expect(!reserves || !is_whole(row), row, "it is whole, and does not run");
         expect(bound == 0 || reserves || app.state == AppState::kRunning, row, "it holds slots");
-        const bool is_holder = holder[app.pool] == row;
+        const bool is_holder = app.pool != shm::kNoPool && holder[app.pool] == row;
         expect(is_holder == (reserves && bound != 0), row, "another one holds a part");
     }
     if (placeholders_of_all != linked) wrongs->push_back("placeholders are miscounted");

@@ -21,6 +21,7 @@ Reason Gangs::find_group(uint32_t app, std::string_view name, uint32_t* found) c
 }
 
 uint32_t Gangs::add_task(const Member& member, std::string_view name, int32_t priority) {
+    make_room();
     shm::CountersRow& counters = edit().counters(1);
     const uint32_t row = free_rows().take_task_row();
     shm::TaskRow& task = edit().row(state.tasks[row], 0x3U);
@@ -138,11 +139,13 @@ void Gangs::seat_held(uint32_t row) {
         at = held.previous(at);
     }
     held.insert_before(task.app, row, behind);
+    ++held_in[claim.pool];
     if ((claim.flags & kImpatient) != 0) impatient_.push_back(row);
 }
 
 void Gangs::unhold(uint32_t row) {
     held.remove(state.tasks[state.claims[row].task].app, row);
+    --held_in[state.claims[row].pool];
 }
 
 // Of a claim that has been taken off its slots.

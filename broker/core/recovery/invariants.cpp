@@ -178,6 +178,11 @@ void Invariants::pools() {
         it.expect_count("ordered",
                         counts[static_cast<size_t>(SlotState::kOrdered)],
                         state_.elastics[row].ordered);
+        it.expect_count("accepted and requeued claims",
+                        pool.granted_total + pool.expired_total + pool.cancelled_total +
+                            pool.rejected_total + pool.waiting + pool.confirming +
+                            counts[kHeldClaims],
+                        pool.accepted_total + pool.requeued_total + counts[kAsks]);
         it.expect_count("collected slots", counts[kCollectedSlots], parts_.collected[row]);
         ready_queue(row);
         backlog(row);

@@ -49,6 +49,8 @@ enum PoolCount : uint8_t {
     kWaitingClaims,
     kConfirmingClaims,
     kUnconfirmedSlots,
+    kHeldClaims,
+    kAsks,
     kPoolCounts
 };
 // kFurtherOf: of the claims and leases those that are under the tag of another row.

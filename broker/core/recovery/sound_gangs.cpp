@@ -7,6 +7,7 @@
 #include <bitset>
 #include <vector>
 
+#include "broker/core/gang/gangs.hpp"
 #include "broker/core/recovery/sound_elastic.hpp"
 
 namespace dibs::core {
@@ -149,8 +150,10 @@ bool sound_app(const State& state, const shm::AppRow& app) {
     const bool is_managed =
         app.manager == kNoRow || (app.manager < state.sessions.size() &&
                                   state.sessions[app.manager].state != shm::SessionState::kFree);
+    const bool is_past = has_ended(app.state) || app.state == AppState::kGoing;
+    const bool is_pool = app.pool < state.counters->pools || (app.pool == shm::kNoPool && is_past);
     return app.state <= AppState::kGoing && app.style <= shm::GangStyle::kHard && app.flags < 4 &&
-           app.pool < state.counters->pools && is_number(state, app.number) && is_managed &&
+           is_pool && is_number(state, app.number) && is_managed &&
            (app.first_group == kNoRow || is_group(state, app.first_group)) &&
            app.tags_size <= shm::kMetaMax && is_name(app.name_size);
 }

@@ -58,8 +58,8 @@ Reason Claims::claim_refusal(const Claim& command, uint64_t* other) const {
             return Reason::kDuplicate;
         }
     }
-    const uint32_t pending =
-        pool.waiting + pool.confirming + turn().fresh_of_pool[command.pool].count;
+    const uint32_t pending = pool.waiting + pool.confirming + gangs().held_in[command.pool] +
+                             turn().fresh_of_pool[command.pool].count;
     if (pending >= pool.backlog_max) return Reason::kBacklogFull;
     if (brings_bytes && !arena().has_blocks(Arena::blocks_for(command.payload.size()) +
                                             Arena::blocks_for(command.meta.size()))) {
@@ -344,8 +344,10 @@ void Claims::count_end(uint32_t pool_row, Outcome outcome) {
 void Claims::drop_claim(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     assert(claim.state != ClaimState::kFree);
-    free_rows().drop_arena(claim.session, claim.payload_size);
-    arena().free(claim.payload, claim.payload_size);
+    if (claim.payload != kNoRow) {
+        free_rows().drop_arena(claim.session, claim.payload_size);
+        arena().free(claim.payload, claim.payload_size);
+    }
     if (claim.meta != kNoRow) {
         free_rows().drop_arena(claim.session, claim.meta_size);
         arena().free(claim.meta, claim.meta_size);

@@ -17,15 +17,19 @@ namespace {
 // Slots that go in one step, or fewer: until the log is three quarters full.
 constexpr uint32_t kShrinkStep = 200;
 
-// Of the pool's slots from this number on of which placeholders have something, the first.
-uint32_t first_of_gangs(const State& state, const Gangs& gangs, uint32_t pool, uint32_t from) {
-    uint32_t first = kNoRow;
+// The pool's slots from this number on of which placeholders have something, by number.
+std::vector<uint32_t> slots_of_gangs(const State& state,
+                                     const Gangs& gangs,
+                                     uint32_t pool,
+                                     uint32_t from) {
+    std::vector<uint32_t> found;
+    const auto number = [&](uint32_t slot) { return state.slots[slot].number; };
     const auto look_at = [&](uint32_t row) {
         const uint32_t part_of = state.slots[row].part_of;
         const uint32_t whole = part_of == kNoRow ? row : part_of;
         const shm::SlotRow& slot = state.slots[whole];
         if (slot.number < from || (slot.flags & shm::SlotFlag::kDraining) != 0) return;
-        if (first == kNoRow || slot.number < state.slots[first].number) first = whole;
+        found.push_back(whole);
     };
     const auto look_at_all = [&](uint32_t app) {
         if (state.apps[app].pool != pool || state.apps[app].placeholders == 0) return;
@@ -39,7 +43,11 @@ uint32_t first_of_gangs(const State& state, const Gangs& gangs, uint32_t pool, u
         look_at_all(app);
     for (uint32_t app = gangs.ended_apps.head(0); app != kNoRow; app = gangs.ended_apps.next(app))
         look_at_all(app);  // which let go of them with the turn
-    return first;
+    std::sort(found.begin(), found.end(), [&](uint32_t one, uint32_t other) {
+        return number(one) < number(other);
+    });
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
 }
 
 }  // namespace
@@ -181,11 +189,12 @@ bool Pools::leave_surplus(Surplus& surplus) {
         claim = next;
     }
     // What is told goes by number, the others by row.
-    while (shrinks && gangs().linked != 0) {
-        const uint32_t slot = first_of_gangs(state, gangs(), surplus.pool, pool.slots_wanted);
-        if (slot == kNoRow) break;
-        if (turn().full()) return false;
-        workers().say_withdraw(slot);
+    if (shrinks && gangs().linked != 0) {
+        for (const uint32_t slot :
+             slots_of_gangs(state, gangs(), surplus.pool, pool.slots_wanted)) {
+            if (turn().full()) return false;
+            workers().say_withdraw(slot);
+        }
     }
     for (; shrinks && whole_slots(pool) > pool.slots_wanted && surplus.row < state.slots.size();
          ++surplus.row) {

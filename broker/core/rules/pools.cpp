@@ -191,6 +191,7 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
             (config.vector.empty() ? 0 : PoolFlag::kResources));
     if (is_new) vectors().open_pool(row, config);
     provisioning().configure(row, config, is_new);
+    if (!is_new) gangs().pool_changes(row);
     vectors().slot_row_comes();  // its growth may leave some now
     put(pool.slots_wanted, config.slots);
     // A claim of more workers than there may ever be would wait for ever, and all behind it.

@@ -72,7 +72,7 @@ Sheet application_sheet(const Applications& applications, const Viewpoint& from)
         sheet.rows.push_back(
             {known(full, row->name),
              known(full, row->number),
-             Cell::of(row->pool),
+             Cell::of(row->pool.empty() ? "-" : row->pool),
              known(full, row->state),
              full && has_reason(row->reason) ? Cell::of(dibs_reason_name(row->reason)) : Cell(),
              known(full, row->members),
