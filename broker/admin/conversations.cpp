@@ -19,6 +19,7 @@
 
 #include "broker/admission/handshake.hpp"
 #include "broker/text/log.hpp"
+#include "broker/turn/application/payload.hpp"
 
 namespace dibs {
 
@@ -28,19 +29,28 @@ constexpr uint64_t kDumps = 0;  // no conversations' numbers
 constexpr uint64_t kEvents = shm::kNever;
 constexpr uint64_t kRecording = shm::kNever - 1;
 constexpr uint32_t kDepthMax = 4;
-constexpr uint32_t kTablesMax = 16;  // a pull of several workers
+// The request, and one for each group of an application; fewer workers pull at once.
+constexpr uint32_t kTablesMax = 1 + ApplicationReader::kGroupsMax;
 
 bool verified(std::span<const uint8_t> packet) {
     flatbuffers::Verifier verifier(packet.data(), packet.size(), kDepthMax, kTablesMax);
     return verifier.VerifyBuffer<admin::Request>(nullptr);
 }
 
-// Of a verified request: what alone may be long, and come in slices.
+// Of a verified request: what alone may come in slices.
 bool is_load(const uint8_t* packet, bool is_admin) {
     const auto* request = flatbuffers::GetRoot<admin::Request>(packet);
     const bool is_queue =
         request->ask() == admin::Ask::report && request->report() == admin::ReportKind::queue;
     return is_admin && (is_queue || request->ask() == admin::Ask::load);
+}
+
+// How many bytes a verified request may have.
+size_t most_of(const uint8_t* packet, bool is_admin) {
+    if (is_load(packet, is_admin)) return Conversations::kLoadRequestSize;
+    const bool adds =
+        flatbuffers::GetRoot<admin::Request>(packet)->ask() == admin::Ask::application;
+    return adds ? Conversations::kAppRequestSize : Conversations::kRequestSize;
 }
 
 bool send_answer(int socket, const admin::AnswerT& answer) {
@@ -177,7 +187,7 @@ void Conversations::hear_one(uint64_t number, bool room, uint64_t now_ns) {
     }
     const size_t read = std::min(static_cast<size_t>(size), packet.size());
     if (static_cast<size_t>(size) <= packet.size() && verified({packet.data(), read}) &&
-        (read <= kRequestSize || is_load(packet.data(), conversation.is_admin))) {
+        read <= most_of(packet.data(), conversation.is_admin)) {
         conversation.silent_until_ns = now_ns + kSilenceNs;
         if (take(number, conversation, {packet.data(), read})) return;
     } else {

@@ -39,6 +39,7 @@ class Conversations {
     static constexpr size_t kMostOfOneUser = 16;  // administrators: all
     static constexpr uint64_t kSilenceNs = 10'000'000'000;
     static constexpr size_t kRequestSize = 1024;       // bytes of one request, at most
+    static constexpr size_t kAppRequestSize = 16384;   // of an application, with its groups
     static constexpr size_t kLoadRequestSize = 65536;  // of an administrator's load, or queue
     static constexpr size_t kSliceSize = 65536;        // of a dump, in one answer
 

@@ -199,6 +199,23 @@ def groups(place):
     expect_equal(place.run("app", "add-task", "b", "t", "--in-group", "io")[0], 0)
 
 
+@case("an application has 32 groups, with names, amounts and tags as long as they may be")
+def holds_many_groups(place):
+    names = [f"{n:02}".ljust(31, "r") for n in range(6)]
+    resources = ", ".join(f"{name} = {2**53}" for name in names)
+    place.start(CONFIG + f'[[pool]]\nname = "wide"\nkind = "counted"\nslots = 1\nresources = {{ {resources} }}\n')
+    amounts = ",".join(f"{name}={2**48}" for name in names)
+    groups = [f"--group={n:02}".ljust(71, "g") + f":1:{amounts}" for n in range(32)]
+    code, out, err = place.run("app", "add", "a" * 63, "--pool", "wide", *groups, "--tags", "t" * 255)
+    expect_equal((code, err), (0, ""))
+    has = shown(place, "a" * 63)
+    expect_equal((has["tags"], len(has["groups"])), ("t" * 255, 32))
+    expect_equal([(len(g["group"]), g["resources"].count("=")) for g in has["groups"]], [(63, 6)] * 32)
+    code, _, err = place.run("app", "add", "b", "--pool", "wide", *groups, "--group", "one:1")
+    expect_equal(code, 2)
+    expect("an application has 32 groups at most" in err, err)
+
+
 @case("another user's application is as if it were not there, and one's own of that name is another one")
 def belongs(place):
     if os.geteuid() != 0:
