@@ -147,6 +147,26 @@ def leaves(place):
     expect_equal(place.run("app", "remove", "solo")[0], 0)
 
 
+@case("who runs a task hears that it was ended by its application, waiting or not")
+def tells_who_runs(place):
+    place.start(CONFIG)
+    expect_equal(place.run("app", "add", "solo", "--pool", "gpu")[0], 0)
+    task = ("exec", "--app", "solo", "--task")
+    runners = [place.begin(*task, name, "gpu", "--", "sleep", "600") for name in ("one", "two")]
+    wait_until(place, ("ls", "leases", "-o", "jsonl"), lambda leases: len(leases) == 2)
+    waiter = place.begin(*task, "three", "gpu", "--", "true")
+    wait_until(place, ("ls", "claims", "-o", "jsonl"), lambda claims: len(claims) == 1)
+    expect_equal(place.run("app", "complete", "solo", "three")[0], 0)
+    expect_equal((waiter.communicate()[1], waiter.returncode),
+                 ('dibs exec: did not get a slot of pool "gpu": task "three" of application "solo" was completed '
+                  'from outside (dibs app complete)\n', 125))
+    for runner, words in zip(runners, (("complete", "solo", "one"), ("kill", "solo"))):
+        expect_equal(place.run("app", *words)[0], 0)
+        _, err = runner.communicate()
+        expect("is lost (it was ended from outside (dibs release, dibs app complete or dibs app kill))" in err, err)
+        expect_equal(runner.returncode, 125)
+
+
 @case("a hard gang fails at its time-out, a soft one runs without")
 def times_out(place):
     place.start(CONFIG)

@@ -137,6 +137,7 @@ bool LeaseWatch::take_completions() {
 // not taken.
 std::string LeaseWatch::revoked() {
     if (told_taken_) return "a better claim has taken the slot";
+    if (!options_.application.empty()) return kTaskEnded;  // of which no slot is taken
     perhaps_taken_ =
         options_.preempt == DIBS_PREEMPT_AT_ONCE || options_.preempt == DIBS_PREEMPT_AS_POOL;
     return perhaps_taken_ ? "a better claim took the slot, or dibs release ended it" : kReleased;

@@ -44,6 +44,8 @@ class LeaseWatch {
     // was not the broker.
     std::string why_killed();
     static constexpr const char* kReleased = "it was released from outside (dibs release)";
+    static constexpr const char* kTaskEnded =
+        "it was ended from outside (dibs release, dibs app complete or dibs app kill)";
     static constexpr const char* kDone =
         "its worker is done with this use; dibs worker --lines none or hold leaves that to the "
         "holder";

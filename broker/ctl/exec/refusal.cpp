@@ -214,6 +214,14 @@ std::string set_drains(const Options& options) {
     return "it is a set, and none of its pools takes claims" + (text.empty() ? "" : ": " + text);
 }
 
+std::string application_text(const Options& options) {
+    return "application \"" + options.application + "\"";
+}
+
+std::string task_text(const Options& options) {
+    return "task \"" + options.task + "\" of " + application_text(options);
+}
+
 // One's own; null: it is not there, or the broker does not say.
 std::unique_ptr<admin::ApplicationT> application_row(const Options& options) {
     try {
@@ -236,8 +244,8 @@ std::string how_ended(const Options& options) {
 
 // Why its application, or the task, lets it have nothing; empty: that is not why.
 std::string against_application(const dibs_completion& end, const Options& options) {
-    const std::string app = "application \"" + options.application + "\"";
-    const std::string task = "task \"" + options.task + "\" of " + app;
+    const std::string app = application_text(options);
+    const std::string task = task_text(options);
     switch (end.code) {
         case DIBS_ENOTFOUND:
             return "there is no " + app + " of yours" +
@@ -318,6 +326,11 @@ std::optional<Failure> not_judged(const dibs_completion& end,
                        asked.start + "the time of " +
                            duration_text(static_cast<uint64_t>(options.timeout_ns)) +
                            " has passed" + who);
+    }
+    if (end.outcome == DIBS_CANCELLED && end.code == DIBS_OK && !options.application.empty()) {
+        return Failure(
+            kExitOwnFailure,
+            asked.start + task_text(options) + " was completed from outside (dibs app complete)");
     }
     if (end.outcome == DIBS_CANCELLED && end.code == DIBS_EREVOKED) {
         return Failure(kExitOwnFailure,
