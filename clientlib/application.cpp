@@ -233,17 +233,18 @@ void Session::forget_app(uint64_t number) {
     apps[app_count] = {};
 }
 
-// What has been told of it goes, too: the queue has room for that of as many as are managed.
-void Session::forget_app_named(const char* app_name) {
-    ManagedApp* end = apps + app_count;
-    ManagedApp* found = std::find_if(
-        apps, end, [&](const ManagedApp& it) { return strcmp(it.name, app_name) == 0; });
-    if (found == end) return;
-    const uint64_t number = found->number;
-    forget_app(number);
-    for (uint32_t left = app_events.count; left != 0; --left) {
-        const shm::Completion told = app_events.pop();
-        if (told.id != number) app_events.push(told);
+// Those that are asked for stay. What has been told of the others goes, too: the queue has room for
+// that of as many as are managed.
+void Session::forget_apps_named(const char* app_name, uint64_t but) {
+    for (uint32_t i = app_count; i-- > 0;) {
+        const uint64_t number = apps[i].number;
+        const bool asked = (number & kAsked) != 0;
+        if (asked || number == but || strcmp(apps[i].name, app_name) != 0) continue;
+        forget_app(number);
+        for (uint32_t left = app_events.count; left != 0; --left) {
+            const shm::Completion told = app_events.pop();
+            if (told.id != number) app_events.push(told);
+        }
     }
 }
 
@@ -254,6 +255,9 @@ void Session::accept_app(uint64_t asked, const shm::Completion& completion, dibs
     if (app == nullptr) return;
     if (out.code != DIBS_OK) return forget_app(app->number);
     app->number = completion.value;
+    // One of that name that it has managed before somebody else has removed.
+    const ManagedApp added = *app;
+    forget_apps_named(added.name, added.number);
 }
 
 }  // namespace dibs::client
@@ -313,7 +317,7 @@ int dibs_app_remove(dibs_session* session, const char* name, int64_t wait_ns, ui
     const int said = say(session, 0, saying, nullptr, wait_ns, tasks);
     // All that it was told of it has been taken in before the result. One that is not there any
     // more an administrator has removed.
-    if (said == DIBS_OK || said == DIBS_ENOTFOUND) session->forget_app_named(name);
+    if (said == DIBS_OK || said == DIBS_ENOTFOUND) session->forget_apps_named(name, 0);
     return said;
 }
 

@@ -233,7 +233,7 @@ struct Session {
     [[nodiscard]] ManagedApp* managed(uint64_t number) const;  // null: not managed here
     void remember_app(uint64_t number, const char* app_name);
     void forget_app(uint64_t number);
-    void forget_app_named(const char* app_name);
+    void forget_apps_named(const char* app_name, uint64_t but);
     void accept_app(uint64_t asked, const shm::Completion& completion, dibs_completion& out);
     int submit_answered(shm::Submission& entry,
                         const void* answer,

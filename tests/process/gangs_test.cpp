@@ -298,6 +298,24 @@ TEST(Gangs, AreAsManyAsTheSessionHasRoomFor) {
     EXPECT_STREQ(next_event(manager).name, "app-1");
 }
 
+TEST(Gangs, OfOneNameAreToldApart) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kPools);
+    const Attached manager(dibsd.socket(), "gpu");
+    const Attached other(dibsd.socket(), "gpu");
+    ASSERT_EQ(Gang(manager, "cyc", 1).add(manager), DIBS_OK);
+    ASSERT_EQ(dibs_app_remove(other, "cyc", DIBS_FOREVER, nullptr), DIBS_OK);
+    ASSERT_EQ(Gang(manager, "cyc", 1).add(manager), DIBS_OK);
+    ASSERT_EQ(dibs_app_complete(manager, "cyc", DIBS_FOREVER), DIBS_OK);
+    ASSERT_EQ(dibs_app_remove(manager, "cyc", DIBS_FOREVER, nullptr), DIBS_OK);
+    uint64_t number = 0;
+    ASSERT_EQ(Gang(manager, "cyc", 1).add(manager, &number), DIBS_OK);
+    EXPECT_EQ(await_state(manager, DIBS_APP_RUNNING).number, number);
+    dibs_app_event event = {};
+    event.size = sizeof event;
+    EXPECT_EQ(dibs_app_next(manager, &event, DIBS_NOWAIT), DIBS_ETIMEDOUT);
+}
+
 TEST(Gangs, AreExplainedByTheClaimsThatTheyHold) {
     const Folder folder;
     const KeptDibsd dibsd(folder, kPools);

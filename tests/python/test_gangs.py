@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import dibs
 import pytest
+from dibs import application
 
 from conftest import until
 
@@ -60,6 +61,24 @@ def test_one_that_is_adopted_by_its_manager_is_the_one_that_there_is(dibsd):
         assert client.adopt_application("pair", "gpu") is pair
         assert pair.wait_for("running", timeout=10)
         assert pair.number != 0
+
+
+def test_applications_of_one_name_are_told_apart(dibsd):
+    with dibs.connect(dibsd.socket) as client, dibs.connect(dibsd.socket) as other:
+        first = client.add_application("cyc", "gpu")
+        application.Application(other, other._session, "cyc", "gpu", 0).remove()
+        second = client.add_application("cyc", "gpu")
+        second.complete()
+        second.remove()
+        third = client.add_application("cyc", "gpu")
+        assert third.wait_for("running", timeout=10)
+        assert len({first.number, second.number, third.number}) == 3
+        assert (first.state, second.state) == (None, None)
+        assert client.next_application_event(0) is None
+        third.remove()
+        assert client._applications == {}
+        with pytest.raises(dibs.errors.NotFound):
+            first.remove()
 
 
 @pytest.mark.parametrize("name", ["a\tb", "a\0b", "a\x7f"])

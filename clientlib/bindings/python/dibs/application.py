@@ -108,6 +108,8 @@ class Application:
         code = self._session.call("dibs_app_remove", name_bytes(self.name), nanoseconds(wait), tasks)
         if code == errors.WrongState.code:
             raise errors.WrongState(f"{tasks.value} tasks of application {self.name} have not ended")
+        if code in (_abi.OK, errors.NotFound.code):
+            self._client._forget(self.name)
         errors.check(code)
 
     def add_task(self, task: str, *, group: Optional[str] = None, priority: int = 1,

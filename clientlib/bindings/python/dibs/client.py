@@ -332,9 +332,16 @@ class Client:
     def next_application_event(self, timeout: Optional[float] = None) -> Optional[ApplicationEvent]:
         """What happens to the applications that this client manages; None if nothing does in time."""
         event = application.take_event(self._session, timeout)
-        if event is not None and event.name in self._applications:
-            self._applications[event.name].hear(event)
+        if event is not None:
+            app = self._applications.get(event.name)
+            if app is not None and app.number in (0, event.number):  # not an older one of that name
+                app.hear(event)
+                if event.state in application.ENDED:
+                    self._forget(event.name)
         return event
+
+    def _forget(self, name: str) -> None:
+        self._applications.pop(name, None)
 
     # ---- pools
 
