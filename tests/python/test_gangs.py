@@ -100,13 +100,19 @@ def test_a_name_with_control_characters_is_no_name(dibsd, name):
 
 def test_what_cannot_be_is_refused_by_name(dibsd):
     with dibs.connect(dibsd.socket) as client:
-        with pytest.raises(dibs.errors.BadArgument, match="group 'rank'"):
-            client.add_application("a", "gpu", groups={"rank": True})
+        for members in (True, -1, 1.5, 2**32, 2**32 + 1):
+            with pytest.raises(dibs.errors.BadArgument, match="group 'rank': members: a whole number from 0"):
+                client.add_application("a", "gpu", groups={"rank": members})
+        for priority in (-1, 2**31, 2**32 + 1):
+            with pytest.raises(dibs.errors.BadArgument, match="priority: a whole number from 0 to 2147483647"):
+                client.add_application("a", "gpu", priority=priority)
         with pytest.raises(dibs.errors.BadVector):
             client.add_application("a", "gpu", groups={"rank": (1, {"memory": "much"})})
         with pytest.raises(dibs.errors.NoSuchPool):
             client.add_application("a", "nowhere")
         app = client.add_application("a", "gpu", groups={"rank": 3})
+        with pytest.raises(dibs.errors.BadArgument, match="priority: a whole number"):
+            app.add_task("t", priority=2**32)
         assert not app.wait_for("running", timeout=5)
         assert isinstance(app.error, dibs.errors.BadUnits)
         assert client.next_application_event(0) is None

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Group = Union[int, tuple[int, Mapping[str, Union[int, str]]]]
 NONE: Mapping[str, Group] = {}
 ENDED = ("completed", "failed", "killed")
+MEMBERS_MAX = 2**32 - 1
+PRIORITY_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,8 @@ class Application:
         """`assigned`, of a recovering one: it runs already, outside of any lease."""
         raw = _abi.AppTask.sized(name=name_bytes(task),
                                  group=name_bytes(group) if group is not None else None,
-                                 priority=priority, assigned=int(assigned))
+                                 priority=_whole("priority", priority, PRIORITY_MAX),
+                                 assigned=int(assigned))
         errors.check(self._session.call("dibs_app_add_task", name_bytes(self.name), raw,
                                         nanoseconds(wait)))
 
@@ -144,12 +147,18 @@ def name_bytes(name: str) -> bytes:
     return made
 
 
+def _whole(what: str, number: int, most: int) -> int:
+    """ctypes would cut off what does not fit."""
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= most:
+        raise errors.BadArgument(f"{what}: a whole number from 0 to {most}, not {number!r}")
+    return number
+
+
 def _groups(groups: Mapping[str, Group]) -> Any:
     rows = []
     for name, wanted in groups.items():
         members, resources = wanted if isinstance(wanted, tuple) else (wanted, {})
-        if isinstance(members, bool) or not isinstance(members, int) or members < 0:
-            raise errors.BadArgument(f"group {name!r}: its members are a whole number, not {members!r}")
+        members = _whole(f"group {name!r}: members", members, MEMBERS_MAX)
         texts, count = _amounts.texts("resources", resources)
         rows.append(_abi.AppGroup(name=name_bytes(name), members=members, resource=texts,
                                   resource_count=count))
@@ -162,7 +171,8 @@ def add(session: Session, pool: int, name: str, groups: Mapping[str, Group], pri
         timeout: float) -> int:
     rows = _groups(groups)
     raw = _abi.App.sized(
-        name=name_bytes(name), pool=pool, priority=priority, groups=rows, group_count=len(rows),
+        name=name_bytes(name), pool=pool, priority=_whole("priority", priority, PRIORITY_MAX),
+        groups=rows, group_count=len(rows),
         placeholder_timeout_ns=nanoseconds(placeholder_timeout),
         manager_timeout_ns=nanoseconds(manager_timeout), age_ns=nanoseconds(age),
         style=_abi.GANG_HARD if hard else _abi.GANG_SOFT, recover=int(recover),
