@@ -26,6 +26,7 @@ enum class RuleKey : uint32_t {
     kArena = 13,        // [[policy]] arena, in bytes
     kResources = 14,    // [[pool]] resources: a slot has less of this one, by the order of names
     kSlotShare = 15,    // limits.slots, of which each part of a slot takes one: as kClaimShare
+    kTaskShare = 16,    // limits.tasks: half are in use; a uid with the number or more gets none
 };
 
 struct Rule {

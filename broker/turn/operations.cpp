@@ -162,7 +162,8 @@ Reason Operations::claim_refusal(const Session& session,
     if (member != nullptr &&
         core::Look::find_task(core_, session.peer.uid, *member) == shm::kNoRow) {
         const Reason of_task = quotas_.task(session.peer.uid);
-        if (of_task != Reason::kOk) return of_task;
+        const uint32_t quarter = core::Look::tasks_max(core_) / 4;
+        if (of_task != Reason::kOk) return ruled(of_task, {shm::RuleKey::kTaskShare, quarter});
     }
     Reason refusal = tag_refusal(session, entry.tag);
     // It knows by its word that the lease under this tag has ended; a broker that died knew, too.

@@ -236,6 +236,19 @@ def holds_many_groups(place):
     expect("an application has 32 groups at most" in err, err)
 
 
+@case("a task beyond its user's quarter of limits.tasks is refused by the name of that limit")
+def limits_tasks(place):
+    place.start('socket_mode = "0666"\n[limits]\ntasks = 8\n' + CONFIG)
+    expect_equal(place.run("app", "add", "a", "--pool", "gpu")[0], 0)
+    for n in range(4):
+        expect_equal(place.run("app", "add-task", "a", f"t{n}")[0], 0)
+    for words in (("app", "add-task", "a", "more"), ("exec", "--app", "a", "--task", "more", "gpu", "--", "true")):
+        code, _, err = place.run(*words)
+        expect_equal((words, code), (words, 6))
+        expect("quarter" in err and "limits.tasks" in err and "dibs app remove" in err, err)
+    expect_equal(place.run("exec", "--app", "a", "--task", "t0", "gpu", "--", "true")[0], 0)
+
+
 @case("another user's application is as if it were not there, and one's own of that name is another one")
 def belongs(place):
     if os.geteuid() != 0:

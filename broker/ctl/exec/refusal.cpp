@@ -128,6 +128,11 @@ std::string against_rule(const dibs_completion& end, const Options& options) {
             return of_share("label_sets", "", end.refused_at);
         case DIBS_KEY_PAYLOAD_SHARE:
             return of_share("arena", " blocks", end.refused_at);
+        case DIBS_KEY_TASK_SHARE:
+            return "half of the broker's tasks of applications are in use, and user " +
+                   user_name(geteuid()) + " has a quarter of all (" + number +
+                   ") or more: remove applications or tasks that have ended (dibs app remove), or "
+                   "raise limits.tasks in dibsd's configuration";
         case DIBS_KEY_ORDER:
             return "it is a counted pool that is not ordered by account, where nobody reads "
                    "labels: order = "

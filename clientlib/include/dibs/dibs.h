@@ -579,7 +579,9 @@ enum {
                                  // many bytes with the claim's, or fewer leave too little room
     DIBS_KEY_RESOURCES = 14,     // [[pool]] resources: refused_at is the place, in the order of
                               // their names, of the first of which a slot has less than is wanted
-    DIBS_KEY_SLOT_SHARE = 15  // limits.slots, of which a part takes one: as DIBS_KEY_CLAIM_SHARE
+    DIBS_KEY_SLOT_SHARE = 15,  // limits.slots, of which a part takes one: as DIBS_KEY_CLAIM_SHARE
+    DIBS_KEY_TASK_SHARE = 16   // limits.tasks: half are in use, and a user with refused_at or more,
+                               // a quarter of all, adds none
 };
 
 typedef struct dibs_completion {

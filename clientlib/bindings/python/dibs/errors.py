@@ -380,6 +380,8 @@ def _rule_of(end: _abi.Completion) -> str:
         12: f"policy of {user}: label_sets = {number}: a claim with new labels needs one more than its claims, leases "
             "and slots",
         13: f"policy of {user}: arena = {number}: its payloads and attributes leave fewer bytes than the claim brings",
+        16: f"half of the broker's tasks of applications are in use, and {user} has a quarter of all ({number}) or more: "
+            "remove applications or tasks that have ended, or raise limits.tasks in dibsd's configuration",
     }.get(key, "")
 
 
