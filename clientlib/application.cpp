@@ -60,11 +60,7 @@ constexpr uint64_t app_of_answer(uint64_t user_data) {
 
 bool is_text(const char* text) {
     if (text == nullptr) return true;
-    if (strnlen(text, DIBS_META_MAX + 1) > DIBS_META_MAX) return false;
-    for (; *text != 0; ++text) {
-        if (static_cast<unsigned char>(*text) < 0x20 || *text == 0x7f) return false;
-    }
-    return true;
+    return strnlen(text, DIBS_META_MAX + 1) <= DIBS_META_MAX && !has_control(text);
 }
 
 uint64_t duration_of(int64_t ns) {
@@ -105,7 +101,8 @@ int check_groups(const dibs_app& app) {
     for (size_t i = 0; i < app.group_count; ++i) {
         const dibs_app_group& group = app.groups[i];
         // What is no group otherwise the broker says, and goes on without a gang.
-        if (group.name == nullptr || strnlen(group.name, DIBS_NAME_MAX + 1) > DIBS_NAME_MAX) {
+        if (group.name == nullptr || strnlen(group.name, DIBS_NAME_MAX + 1) > DIBS_NAME_MAX ||
+            has_control(group.name)) {
             return DIBS_ENAME;
         }
         if (!good_amounts(group.resource, group.resource_count)) return DIBS_EVECTOR;
@@ -114,7 +111,7 @@ int check_groups(const dibs_app& app) {
 }
 
 int check_app(const dibs_app& app) {
-    if (app.name == nullptr || !good_name(app.name)) return DIBS_ENAME;
+    if (!good_app_name(app.name)) return DIBS_ENAME;
     if (app.placeholder_timeout_ns < 0 || app.manager_timeout_ns < 0 || app.age_ns < 0) {
         return DIBS_ENEGATIVE;
     }
@@ -188,13 +185,13 @@ int check_saying(const dibs_session* session, const char* name, int64_t wait_ns)
     const int code = check_open(session);
     if (code != DIBS_OK) return code;
     if (wait_ns < 0) return DIBS_ENEGATIVE;
-    return name != nullptr && good_name(name) ? DIBS_OK : DIBS_ENAME;
+    return good_app_name(name) ? DIBS_OK : DIBS_ENAME;
 }
 
 int say_event(
     dibs_session* session, AppWord word, const char* name, const char* task, int64_t wait_ns) {
     int code = check_saying(session, name, wait_ns);
-    if (code == DIBS_OK && task != nullptr && !good_name(task)) code = DIBS_ENAME;
+    if (code == DIBS_OK && task != nullptr && !good_app_name(task)) code = DIBS_ENAME;
     if (code != DIBS_OK) return code;
     Saying saying(word);
     saying.fields.reference(AppField::kApplication);
@@ -331,8 +328,7 @@ int dibs_app_add_task(dibs_session* session,
     dibs_app_task known;
     code = read_options(task, &known, sizeof known, sizeof known);
     if (code != DIBS_OK) return code;
-    if (known.name == nullptr || !good_name(known.name) ||
-        (known.group != nullptr && !good_name(known.group))) {
+    if (!good_app_name(known.name) || (known.group != nullptr && !good_app_name(known.group))) {
         return DIBS_ENAME;
     }
     if (known.priority < 0) return DIBS_EARGUMENT;

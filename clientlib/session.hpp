@@ -373,6 +373,8 @@ constexpr int64_t with_margin(int64_t timeout_ns) {
 
 // Of a pool, slot, worker, account, label: 1 to 63 bytes.
 bool good_name(const char* name);
+bool has_control(const char* text);
+bool good_app_name(const char* name);  // of an application, a task or a group; null is none
 int check_labels(const char* const* labels, size_t count);  // DIBS_ELABELS
 int check_pairs(const dibs_option* options, size_t count);  // DIBS_EOPTIONS
 bool good_amounts(const char* const* texts, size_t count);

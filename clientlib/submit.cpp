@@ -192,8 +192,6 @@ int check_pairs(const dibs_option* options, size_t count) {
     return DIBS_OK;
 }
 
-namespace {
-
 bool has_control(const char* text) {
     for (; *text != 0; ++text) {
         if (static_cast<unsigned char>(*text) < 0x20 || *text == 0x7f) return true;
@@ -201,12 +199,18 @@ bool has_control(const char* text) {
     return false;
 }
 
+bool good_app_name(const char* name) {
+    return name != nullptr && good_name(name) && !has_control(name);
+}
+
+namespace {
+
 // A task names its application, and an application's claim its task.
 bool good_member(const dibs_claim_options& options) {
     if ((options.application == nullptr) != (options.task == nullptr)) return false;
     if (options.application == nullptr) return options.group == nullptr;
-    return good_name(options.application) && good_name(options.task) &&
-           (options.group == nullptr || good_name(options.group));
+    return good_app_name(options.application) && good_app_name(options.task) &&
+           (options.group == nullptr || good_app_name(options.group));
 }
 
 int check_claim(const dibs_claim_options& options) {

@@ -277,6 +277,22 @@ TEST(Gangs, SayWhatIsWrong) {
     lacking.task = nullptr;
     dibs_completion end = {};
     EXPECT_EQ(dibs_claim(manager, manager.pool(), &lacking, &end), DIBS_ENAME);
+    for (const char* name : {"a\tb", "a\x7f"}) {
+        Gang odd(manager, name, 1);
+        EXPECT_EQ(odd.add(manager), DIBS_ENAME);
+        odd.app.name = "a";
+        odd.group.name = name;
+        EXPECT_EQ(odd.add(manager), DIBS_ENAME);
+        EXPECT_EQ(dibs_app_adopt(manager, name, DIBS_FOREVER, nullptr), DIBS_ENAME);
+        EXPECT_EQ(dibs_app_complete_task(manager, "a", name, DIBS_FOREVER), DIBS_ENAME);
+        dibs_app_task task = {sizeof task, name, nullptr, 0, 0};
+        EXPECT_EQ(dibs_app_add_task(manager, "a", &task, DIBS_FOREVER), DIBS_ENAME);
+        task.name = "t";
+        task.group = name;
+        EXPECT_EQ(dibs_app_add_task(manager, "a", &task, DIBS_FOREVER), DIBS_ENAME);
+        for (const dibs_claim_options& options : {member(name, "t"), member("a", name)})
+            EXPECT_EQ(dibs_claim(manager, manager.pool(), &options, &end), DIBS_ENAME);
+    }
 }
 
 TEST(Gangs, AreAsManyAsTheSessionHasRoomFor) {
