@@ -63,6 +63,21 @@ def test_one_that_is_adopted_by_its_manager_is_the_one_that_there_is(dibsd):
         assert pair.number != 0
 
 
+def test_what_is_there_already_and_what_is_dropped_is_said(dibsd):
+    with dibs.connect(dibsd.socket) as client:
+        app = client.add_application("a", "gpu", groups={"rank": 0})
+        assert app.wait_for("running", timeout=10)
+        assert isinstance(app.error, dibs.errors.Malformed)
+        assert "the gang was dropped" in str(app.error)
+        with pytest.raises(dibs.errors.Duplicate, match="^application a is there already, and stays as it is"):
+            client.add_application("a", "gpu")
+        app.add_task("t")
+        with pytest.raises(dibs.errors.Duplicate, match="^task t of application a is there already"):
+            app.add_task("t")
+        with pytest.raises(dibs.errors.NotFound, match="application"):
+            client.adopt_application("b", "gpu")
+
+
 def test_applications_of_one_name_are_told_apart(dibsd):
     with dibs.connect(dibsd.socket) as client, dibs.connect(dibsd.socket) as other:
         first = client.add_application("cyc", "gpu")

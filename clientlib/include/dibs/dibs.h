@@ -136,11 +136,12 @@ enum {
     DIBS_EBUSY = -5,         // no slot was idle, and the claim would not wait
     DIBS_ECOLD = -6,         // no slot was idle: make one yourself, and announce it
     DIBS_EDRAINING = -7,     // the pool or the broker takes no new claims
-    DIBS_EDUPLICATE = -8,    // its key is in use by an earlier claim, named by holder.claim
+    DIBS_EDUPLICATE = -8,    // its key is in use by an earlier claim, named by holder.claim; the
+                             // application or task is there
     DIBS_ELIMIT = -9,        // a limit of this session or user: claims, leases, sessions, unread
                              // completions, questions at once
     DIBS_EPAYLOAD = -10,     // payload or answer malformed, or larger than pool or session take
-    DIBS_ENOTFOUND = -11,    // no such lease, claim or slot
+    DIBS_ENOTFOUND = -11,    // no such lease, claim, slot, application or task
     DIBS_ESTALE = -12,       // a fence or round of an earlier grant
     DIBS_ENOTHOLDER = -13,   // another session's; `holder` names it
     DIBS_ESTATE = -14,       // not allowed in the present state of slot, lease or broker
@@ -152,7 +153,8 @@ enum {
     DIBS_EWORKERLOST = -20,  // the worker's process has ended, or withdrew the slot
     DIBS_EEXPIRED = -21,     // the lease was not kept alive, or given back, in time
     DIBS_EDONE = -22,        // the worker said done
-    DIBS_EMALFORMED = -23,   // an operation that is not one
+    DIBS_EMALFORMED = -23,   // an operation that is not one; of an application's groups: they were
+                             // dropped
     DIBS_ENOTALLOWED = -24,  // not allowed to this user
     DIBS_EREVOKED = -25,  // ended from outside (dibs release, cancel), or taken for a better claim
     DIBS_ESTATELOST = -26,   // the broker's state failed its checks; it has begun anew. Returned in

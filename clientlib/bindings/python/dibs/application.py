@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Group = Union[int, tuple[int, Mapping[str, Union[int, str]]]]
 NONE: Mapping[str, Group] = {}
 ENDED = ("completed", "failed", "killed")
+GANG_DROPPED = ("the gang was dropped, and the application goes on without one: a group has no members or no name, two "
+                "have one name, or one wants what is no resource of the pool")
 MEMBERS_MAX = 2**32 - 1
 PRIORITY_MAX = 2**31 - 1
 
@@ -48,7 +50,8 @@ class ApplicationEvent:
     def of(cls, raw: _abi.AppEvent) -> ApplicationEvent:
         def word(state: int) -> str:
             return str(library.dibs_app_state_name(state).decode())
-        error = errors.of_code(raw.code) if raw.code < 0 else None
+        text = GANG_DROPPED if raw.code == errors.Malformed.code else ""
+        error = errors.of_code(raw.code, text) if raw.code < 0 else None
         return cls(raw.name.decode(errors="replace"), raw.number, word(raw.state),
                    word(raw.before), error, raw.tasks_failed)
 
@@ -121,8 +124,10 @@ class Application:
                                  group=name_bytes(group) if group is not None else None,
                                  priority=_whole("priority", priority, PRIORITY_MAX),
                                  assigned=int(assigned))
-        errors.check(self._session.call("dibs_app_add_task", name_bytes(self.name), raw,
-                                        nanoseconds(wait)))
+        code = self._session.call("dibs_app_add_task", name_bytes(self.name), raw, nanoseconds(wait))
+        if code == errors.Duplicate.code:
+            raise errors.Duplicate(f"task {task} of application {self.name} is there already, and stays as it is")
+        errors.check(code)
 
     def remove_task(self, task: str, *, wait: float = 5) -> None:
         """Forgets a task that has ended."""
@@ -179,7 +184,11 @@ def add(session: Session, pool: int, name: str, groups: Mapping[str, Group], pri
         parameters=parameters.encode() if parameters is not None else None,
         tags=tags.encode() if tags is not None else None)
     number = ctypes.c_uint64(0)
-    errors.check(session.call("dibs_app_add", raw, nanoseconds(timeout), number))
+    code = session.call("dibs_app_add", raw, nanoseconds(timeout), number)
+    if code == errors.Duplicate.code:
+        raise errors.Duplicate(f"application {name} is there already, and stays as it is: adopt_application() makes "
+                               "this client its manager if it has none")
+    errors.check(code)
     return number.value
 
 
