@@ -281,8 +281,7 @@ void Desk::explain(AdminJob& job) const {
         }
         row = core_.claim_of_tag(session, static_cast<uint16_t>(request.tag));
     } else if (row >= core_.claims_max() || !names_row(core_.claim(row), request.id) ||
-               core_.claim(row).state == shm::ClaimState::kRunning ||
-               core_.claim(row).session == shm::kNoRow) {
+               core_.claim(row).state == shm::ClaimState::kRunning) {
         row = shm::kNoRow;
     }
     // Of another user's it is not told that it exists, here and below.

@@ -139,6 +139,7 @@ class Desk {
     void refuse_ask(AdminJob& job, uint32_t claim) const;
     [[nodiscard]] bool sees_application(const AdminJob& job, uint32_t app) const;
     void placeholder_of(const AdminJob& job, const shm::SlotRow& slot, admin::SlotT* told) const;
+    [[nodiscard]] std::string account_of_ask(const shm::ClaimRow& claim) const;
     [[nodiscard]] std::unique_ptr<admin::ClaimT> ask_row(const AdminJob& job, uint32_t row) const;
     void member_of(const shm::ClaimRow& claim, admin::ClaimT* told) const;
     void explain_gang(const AdminJob& job,

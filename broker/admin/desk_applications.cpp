@@ -177,6 +177,10 @@ void Desk::placeholder_of(const AdminJob& job, const shm::SlotRow& slot, admin::
     told->group = row_name(group);
 }
 
+std::string Desk::account_of_ask(const shm::ClaimRow& claim) const {
+    return quotas_.account_of(Look::application(core_, Look::group(core_, claim.group).app).uid);
+}
+
 // It has no session: its application asks for what a group lacks.
 std::unique_ptr<admin::ClaimT> Desk::ask_row(const AdminJob& job, uint32_t row) const {
     const shm::ClaimRow& claim = core_.claim(row);
@@ -186,7 +190,7 @@ std::unique_ptr<admin::ClaimT> Desk::ask_row(const AdminJob& job, uint32_t row) 
     if (claim.group == shm::kNoRow) return told;
     const shm::GroupRow& group = Look::group(core_, claim.group);
     const shm::AppRow& app = Look::application(core_, group.app);
-    told->account = quotas_.account_of(app.uid);
+    told->account = account_of_ask(claim);
     if (!sees_application(job, group.app)) return told;
     told->full = true;
     told->number = claim.arrival;

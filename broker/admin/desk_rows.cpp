@@ -292,7 +292,8 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
     const shm::PoolRow& pool = core_.pool(its_pool);
     auto told = std::make_unique<admin::ExplanationT>();
     told->pool = name_of(its_pool);
-    if (claim.session != shm::kNoRow) told->account = payer(claim.account, claim.session);
+    const bool is_ask = claim.session == shm::kNoRow;  // an application's, for its gang
+    told->account = is_ask ? account_of_ask(claim) : payer(claim.account, claim.session);
     explain_gang(job, why, told.get());
     told->label = why.label;
     told->drained = pool.drained;
