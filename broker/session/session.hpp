@@ -100,6 +100,8 @@ struct Session {
     std::vector<PendingFree> frees;
     size_t frees_committed = 0;  // the first of them: freed by earlier turns
     uint32_t slots = 0;          // announced: each has completions reserved (kCompletionsPerSlot)
+    // Rows of those that it manages, likewise (kCompletionsPerApplication), or did manage.
+    std::vector<uint32_t> applications;
 
     // False if the client's index cannot be.
     [[nodiscard]] bool refresh_released();

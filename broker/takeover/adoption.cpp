@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "broker/core/look.hpp"
 #include "broker/session/grant_room.hpp"
 #include "broker/takeover/second_thread.hpp"
 #include "broker/text/log.hpp"
@@ -121,6 +122,7 @@ void Adoption::restore_rooms() {
     restore_leases();
     restore_claims();
     restore_slots();
+    restore_applications();
     for (Session* session : sessions_.all())
         restore_unread(*session);
 }
@@ -213,6 +215,18 @@ void Adoption::restore_slots() {
         const uint32_t lines = slot_room_lines(core_.pool(slot.pool));
         if (!session->rooms.take_at(slot.room, lines)) end_clashing(*session);
         operations_.restore_slot_room(row, {session, slot.room, lines, slot.parts_max});
+    }
+}
+
+void Adoption::restore_applications() {
+    const uint32_t rows = core::Look::applications_max(core_);
+    uint32_t left = rows - core_.counters().apps_free;
+    for (uint32_t row = 0; row < rows && left != 0; ++row) {
+        const shm::AppRow& app = core::Look::application(core_, row);
+        if (app.state == shm::AppState::kFree) continue;
+        --left;
+        Session* session = app.manager != shm::kNoRow ? sessions_.at(app.manager) : nullptr;
+        if (session != nullptr) session->applications.push_back(row);
     }
 }
 

@@ -46,6 +46,7 @@ class Adoption {
     void restore_claims();
     void restore_leases();
     void restore_slots();
+    void restore_applications();
     void restore_unread(Session& session);
     void fetch_tag(const core::Core::HeldRoom& room) const;
     // False: its room is another's.

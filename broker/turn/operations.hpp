@@ -209,8 +209,8 @@ class Operations {
                      std::span<const uint8_t> payload);
     [[nodiscard]] shm::Reason application_refusal(const Session& session,
                                                   const shm::Submission& entry) const;
-    [[nodiscard]] uint64_t words_of_applications(const Session& session) const;
-    [[nodiscard]] bool may_manage(const Session& session) const;
+    [[nodiscard]] uint64_t words_of_applications(Session& session) const;
+    [[nodiscard]] bool may_manage(Session& session) const;
     [[nodiscard]] bool hear_of_takes(const Session& session, const shm::Submission& entry);
     void want_lease_of(const Session& session, uint64_t slot);
     void own_result(Session& session, const shm::Submission& entry, shm::Reason reason);

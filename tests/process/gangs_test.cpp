@@ -312,6 +312,11 @@ TEST(Gangs, AreAsManyAsTheSessionHasRoomFor) {
         ASSERT_EQ(Gang(manager, "app-12", 0).add(manager), DIBS_OK) << i;
     }
     EXPECT_STREQ(next_event(manager).name, "app-1");
+    // The next broker counts them, too.
+    dibsd.kill_broker();
+    EXPECT_EQ(Gang(manager, "app-13", 0).add(manager), DIBS_ENOROOM);
+    ASSERT_EQ(dibs_app_remove(manager, "app-5", DIBS_FOREVER, nullptr), DIBS_OK);
+    EXPECT_EQ(Gang(manager, "app-13", 0).add(manager), DIBS_OK);
 }
 
 TEST(Gangs, OfOneNameAreToldApart) {

@@ -33,19 +33,17 @@ bool has_ended(shm::AppState state) {
 
 }  // namespace
 
-uint64_t Operations::words_of_applications(const Session& session) const {
-    const uint32_t rows = Look::applications_max(core_);
-    if (core_.counters().apps_free == rows) return 0;
-    uint64_t words = 0;
-    for (uint32_t row = 0; row < rows; ++row) {
+// Those that it manages no more are forgotten, so no row stands there twice.
+uint64_t Operations::words_of_applications(Session& session) const {
+    std::erase_if(session.applications, [&](uint32_t row) {
         const shm::AppRow& app = Look::application(core_, row);
-        const bool its = app.state != shm::AppState::kFree && app.manager == session.row;
-        if (its && !has_ended(app.state)) words += shm::kCompletionsPerApplication;
-    }
-    return words;
+        return app.state == shm::AppState::kFree || app.manager != session.row ||
+               has_ended(app.state);
+    });
+    return uint64_t{shm::kCompletionsPerApplication} * session.applications.size();
 }
 
-bool Operations::may_manage(const Session& session) const {
+bool Operations::may_manage(Session& session) const {
     const uint64_t credit = session.sizes.completion_entries - session.sizes.submission_entries;
     return words_of_applications(session) + shm::kCompletionsPerApplication +
                words_of_roles(session) + shm::kCompletionsPerSlot * uint64_t{session.slots} <=
@@ -95,10 +93,13 @@ void Operations::application(Session& session,
     while (place < decisions.size() && !is_result_of(decisions[place], session, entry))
         ++place;
     const Reason reason = after(entry, place);
-    if (reason != Reason::kOk || word != wire::AppWord::adopt) return;
-    const uint32_t row =
-        Look::find_application(core_, session.peer.uid, applications_.event().application);
-    if (row != shm::kNoRow) adopted_.push_back({place, Look::application(core_, row).number});
+    if (reason != Reason::kOk || !manages) return;
+    const std::string_view name =
+        adds ? applications_.added().application : applications_.event().application;
+    const uint32_t row = Look::find_application(core_, session.peer.uid, name);
+    if (row == shm::kNoRow) return;
+    session.applications.push_back(row);
+    if (!adds) adopted_.push_back({place, Look::application(core_, row).number});
 }
 
 }  // namespace dibs
