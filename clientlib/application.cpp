@@ -203,7 +203,8 @@ int say_event(
 }
 
 bool has_ended(int32_t state) {
-    return state == DIBS_APP_COMPLETED || state == DIBS_APP_FAILED || state == DIBS_APP_KILLED;
+    return state == DIBS_APP_COMPLETED || state == DIBS_APP_FAILED || state == DIBS_APP_KILLED ||
+           state == DIBS_APP_REMOVED;
 }
 
 }  // namespace
@@ -403,7 +404,8 @@ const char* dibs_app_state_name(int state) {
                                              "killing",
                                              "killed",
                                              "rejected",
-                                             "recovering"};
+                                             "recovering",
+                                             "removed"};
     constexpr int kCount = sizeof kNames / sizeof *kNames;
     return state > 0 && state < kCount ? kNames[state] : "unknown";
 }

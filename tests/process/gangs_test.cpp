@@ -319,6 +319,30 @@ TEST(Gangs, AreAsManyAsTheSessionHasRoomFor) {
     EXPECT_EQ(Gang(manager, "app-13", 0).add(manager), DIBS_OK);
 }
 
+TEST(Gangs, TellWhoAdoptsThemTheirStateAndWhoHasThemThatTheyAreRemoved) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kPools);
+    {
+        const Attached first(dibsd.socket(), "gpu");
+        ASSERT_EQ(Gang(first, "training", 1).add(first), DIBS_OK);
+        await_state(first, DIBS_APP_RUNNING);
+    }
+    const Attached second(dibsd.socket(), "gpu");
+    int code = DIBS_ENOTHOLDER;
+    while (code == DIBS_ENOTHOLDER)
+        code = dibs_app_adopt(second, "training", DIBS_FOREVER, nullptr);
+    ASSERT_EQ(code, DIBS_OK);
+    const dibs_app_event told = next_event(second);
+    EXPECT_EQ(told.state, DIBS_APP_RUNNING);
+    EXPECT_EQ(told.before, DIBS_APP_RUNNING);
+    EXPECT_STREQ(told.name, "training");
+    const Attached third(dibsd.socket(), "gpu");
+    EXPECT_EQ(dibs_app_remove(third, "training", DIBS_FOREVER, nullptr), DIBS_OK);
+    EXPECT_EQ(next_event(second).state, DIBS_APP_REMOVED);
+    EXPECT_STREQ(dibs_app_state_name(DIBS_APP_REMOVED), "removed");
+    EXPECT_EQ(dibs_app_remove(second, "training", DIBS_FOREVER, nullptr), DIBS_ENOTFOUND);
+}
+
 TEST(Gangs, OfOneNameAreToldApart) {
     const Folder folder;
     const KeptDibsd dibsd(folder, kPools);

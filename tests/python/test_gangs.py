@@ -51,8 +51,11 @@ def test_an_application_is_adopted_once_its_manager_has_gone(dibsd):
                 return False
             return True
         until(adopt)
-        adopted[0].kill()
-        assert adopted[0].wait_for("killed", timeout=5)
+        assert adopted[0].wait_for("running", timeout=5)
+        with dibs.connect(dibsd.socket) as other:
+            application.Application(other, other._session, "pair", "gpu", 0).remove()
+        assert not adopted[0].wait_for("killed", timeout=5)
+        assert adopted[0].state == "removed"
 
 
 def test_one_that_is_adopted_by_its_manager_is_the_one_that_there_is(dibsd):

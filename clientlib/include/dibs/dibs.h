@@ -1266,7 +1266,8 @@ enum {
     DIBS_APP_KILLING = 10,
     DIBS_APP_KILLED = 11,
     DIBS_APP_REJECTED = 12,
-    DIBS_APP_RECOVERING = 13  // nothing is decided before dibs_app_recovered
+    DIBS_APP_RECOVERING = 13,  // nothing is decided before dibs_app_recovered
+    DIBS_APP_REMOVED = 14      // by another process, before its end: nothing more is told of it
 };
 
 // So many members at least, each of which wants so much of one slot: "NAME=AMOUNT", as of a claim;
@@ -1313,8 +1314,9 @@ DIBS_API int dibs_app_add(dibs_session* session,
                           const dibs_app* app,
                           int64_t wait_ns,
                           uint64_t* number);
-// This session becomes the manager of one that has none; wait_ns > 0. DIBS_ENOTHOLDER (another
-// session is), DIBS_ALREADY_ENDED (this one is), DIBS_EAPPLICATION, DIBS_ENOROOM.
+// This session becomes the manager of one that has none; wait_ns > 0. Its next event says which
+// state it is in. DIBS_ENOTHOLDER (another session is), DIBS_ALREADY_ENDED (this one is),
+// DIBS_EAPPLICATION, DIBS_ENOROOM.
 DIBS_API int dibs_app_adopt(dibs_session* session,
                             const char* name,
                             int64_t wait_ns,
@@ -1366,7 +1368,7 @@ typedef struct dibs_app_event {
     size_t size;
     uint64_t number;
     int32_t state;                 // DIBS_APP_…: now
-    int32_t before;                // the same: the event is a warning, or about tasks alone
+    int32_t before;                // the same: a warning, about tasks alone, or of who adopts it
     int32_t code;                  // DIBS_OK, or why
     uint32_t tasks_failed;         // of those that had no claim: with this
     char name[DIBS_NAME_MAX + 1];  // empty: the session manages it no more

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Members, or members and how much of one slot each of them wants.
 Group = Union[int, tuple[int, Mapping[str, Union[int, str]]]]
 NONE: Mapping[str, Group] = {}
-ENDED = ("completed", "failed", "killed")
+ENDED = ("completed", "failed", "killed", "removed")
 GANG_DROPPED = ("the gang was dropped, and the application goes on without one: a group has no members or no name, two "
                 "have one name, or one wants what is no resource of the pool")
 MEMBERS_MAX = 2**32 - 1
@@ -37,8 +37,8 @@ PRIORITY_MAX = 2**31 - 1
 
 @dataclass(frozen=True)
 class ApplicationEvent:
-    """`before` the same as `state`: a warning, or about tasks alone. `error`: why, if anything is
-    wrong. `tasks_failed`: of those that had no claim."""
+    """`before` the same as `state`: a warning, about tasks alone, or for who adopts it. `error`:
+    why, if anything is wrong. `tasks_failed`: of those that had no claim."""
     name: str
     number: int
     state: str
