@@ -141,7 +141,8 @@ class Desk {
     void placeholder_of(const AdminJob& job, const shm::SlotRow& slot, admin::SlotT* told) const;
     [[nodiscard]] std::string account_of_ask(const shm::ClaimRow& claim) const;
     [[nodiscard]] std::unique_ptr<admin::ClaimT> ask_row(const AdminJob& job, uint32_t row) const;
-    void member_of(const shm::ClaimRow& claim, admin::ClaimT* told) const;
+    // Whose a claim or a lease is; `task` may be kNoRow.
+    void member_of(uint32_t task, auto* told) const;
     void explain_gang(const AdminJob& job,
                       const core::Explanation& why,
                       admin::ExplanationT* told) const;

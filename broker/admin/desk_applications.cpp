@@ -219,13 +219,15 @@ void Desk::refuse_ask(AdminJob& job, uint32_t row) const {
                     " ends that, and the application");
 }
 
-void Desk::member_of(const shm::ClaimRow& claim, admin::ClaimT* told) const {
-    if (claim.task == shm::kNoRow) return;
-    const shm::TaskRow& task = Look::task(core_, claim.task);
+void Desk::member_of(uint32_t row, auto* told) const {
+    if (row == shm::kNoRow) return;
+    const shm::TaskRow& task = Look::task(core_, row);
     told->application = row_name(Look::application(core_, task.app));
     told->task = row_name(task);
     if (task.group != shm::kNoRow) told->group = row_name(Look::group(core_, task.group));
 }
+template void Desk::member_of(uint32_t, admin::ClaimT*) const;
+template void Desk::member_of(uint32_t, admin::LeaseT*) const;
 
 void Desk::explain_gang(const AdminJob& job,
                         const core::Explanation& why,

@@ -214,7 +214,7 @@ std::unique_ptr<admin::ClaimT> Desk::claim_row(const AdminJob& job, uint32_t row
     told->has_key =
         std::any_of(std::begin(claim.key), std::end(claim.key), [](uint8_t b) { return b != 0; });
     told->meta = core::Look::meta_of_claim(core_, row);
-    member_of(claim, told.get());
+    member_of(claim.task, told.get());
     return told;
 }
 
@@ -255,6 +255,7 @@ std::unique_ptr<admin::LeaseT> Desk::lease_row(const AdminJob& job, uint32_t row
     told->left_ns = left(ends_with_grace ? lease.grace_until_ns : lease.expires_ns);
     told->kept_ns = age(lease.kept_ns);
     told->meta = core::Look::meta_of_lease(core_, row);
+    member_of(core::Look::task_of_lease(core_, row), told.get());
     told->expired_ns = age(lease.expires_ns);
     if (lease.first_slot == shm::kNoRow) return told;  // its workers have gone
     if (core_.slot(lease.first_slot).part_of == shm::kNoRow) return told;

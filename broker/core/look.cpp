@@ -121,6 +121,9 @@ uint32_t Look::find_task(const Core& core, uint32_t uid, const MemberOf& member)
     const uint32_t app = find_application(core, uid, member.application);
     return app == kNoRow ? kNoRow : core.parts_->Gangs::find_task(app, member.task);
 }
+uint32_t Look::task_of_lease(const Core& core, uint32_t lease) {
+    return core.parts_->task_of[lease];
+}
 uint32_t Look::find_application(const Core& core, uint64_t number) {
     for (uint32_t row = 0; row < core.parts_->state.apps.size(); ++row) {
         const shm::AppRow& app = core.parts_->state.apps[row];

@@ -89,6 +89,7 @@ class Look {
                                                    std::string_view name);
     // Of that user's application.
     [[nodiscard]] static uint32_t find_task(const Core& core, uint32_t uid, const MemberOf& member);
+    [[nodiscard]] static uint32_t task_of_lease(const Core& core, uint32_t lease);  // kNoRow: none
     [[nodiscard]] static uint32_t supervisor_limit(const Core& core, PoolId pool);  // 0: none
     // Of the claim with that tag, which waits or came in this turn; kNoRow: there is none.
     [[nodiscard]] static uint32_t pool_of_claim(const Core& core, SessionId session, uint16_t tag);

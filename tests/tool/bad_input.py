@@ -338,7 +338,8 @@ def another_user(place):
                  '{"schema":"dibs.leases/1","rows":[{"number":null,"id":null,"pool":"gpu",'
                  '"state":null,"slots":null,"units":null,"age_ns":N,"since":"D","left_ns":null,'
                  '"account":"uid:U","uid":null,"user":"root","pid":null,"command":null,"client":null,"fence":null,'
-                 '"interval_ns":null,"kept_ns":null,"meta":null}]}\n')
+                 '"interval_ns":null,"kept_ns":null,"meta":null,"application":null,"task":null,'
+                 '"group":null}]}\n')
     slot = json.loads(place.run("ls", "slots", "-o", "jsonl", **someone_else())[1].splitlines()[0])
     expect_equal((slot["state"], slot["account"], slot["holder"], slot["attributes"]),
                  ("leased", "uid:0", None, None))

@@ -74,8 +74,9 @@ def lists(place):
                   f"gpu/0 leased - l1 uid:U T {holder.pid} dibs 1 - device=0 - - -",
                   f"gpu/1 leased - l1 uid:U T {holder.pid} dibs 1 - device=1 - - -"])
     expect_equal(squeezed(place.run("ls", "leases")[1]),
-                 ["LEASE ID POOL STATE SLOTS HELD SINCE LEFT ACCOUNT USER PID COMMAND CLIENT FENCE META",
-                  f"l1 l0x100000000 gpu live 0,1 T D - uid:U {USER} {holder.pid} dibs s0.1 1 -"])
+                 ["LEASE ID POOL STATE SLOTS HELD SINCE LEFT ACCOUNT USER PID COMMAND CLIENT FENCE META "
+                  "APPLICATION TASK GROUP",
+                  f"l1 l0x100000000 gpu live 0,1 T D - uid:U {USER} {holder.pid} dibs s0.1 1 - - - -"])
     expect_equal(squeezed(place.run("ls", "claims")[1]),
                  ["CLAIM POOL STATE POSITION UNITS WAITS SINCE LEFT ACCOUNT USER PID COMMAND CLIENT META "
                   "APPLICATION TASK GROUP",
@@ -97,7 +98,7 @@ def lists(place):
                  '"state":"live","slots":[0,1],"units":2,"age_ns":N,"since":"D","left_ns":null,'
                  f'"account":"uid:U","uid":N,"user":"{USER}","pid":N,"command":"dibs",'
                  '"client":"s0.1","fence":1,"interval_ns":N,'
-                 '"kept_ns":N,"meta":null}\n')
+                 '"kept_ns":N,"meta":null,"application":null,"task":null,"group":null}\n')
 
 
 @case("the command's name is what its process calls itself, harmless for a terminal; its time is local")

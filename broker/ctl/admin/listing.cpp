@@ -402,26 +402,16 @@ Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims,
 
 Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases,
                   const Viewpoint& from) {
-    Sheet sheet{"dibs.leases/1",
-                {{"number", "LEASE"},
-                 {"id", "ID", 10},  // that of DIBS_LEASE
-                 {"pool", "POOL"},
-                 {"state", "STATE", 7},
-                 {"slots", "SLOTS", 3},
-                 {"units", ""},
-                 {"age_ns", "HELD"},
-                 {"since", "SINCE", 9},
-                 {"left_ns", "LEFT", 6},
-                 {"account", "ACCOUNT", 4},
-                 {"uid", ""},
-                 {"user", "USER", 2},
-                 {"pid", "PID", 1},
-                 {"command", "COMMAND", 3},
-                 {"client", "CLIENT", 8},
-                 {"fence", "FENCE", 5},
-                 {"interval_ns", ""},
-                 {"kept_ns", ""},
-                 {"meta", "META", 11}}};
+    Sheet sheet{
+        "dibs.leases/1",
+        {{"number", "LEASE"},     {"id", "ID", 10},  // that of DIBS_LEASE
+         {"pool", "POOL"},        {"state", "STATE", 7},     {"slots", "SLOTS", 3},
+         {"units", ""},           {"age_ns", "HELD"},        {"since", "SINCE", 9},
+         {"left_ns", "LEFT", 6},  {"account", "ACCOUNT", 4}, {"uid", ""},
+         {"user", "USER", 2},     {"pid", "PID", 1},         {"command", "COMMAND", 3},
+         {"client", "CLIENT", 8}, {"fence", "FENCE", 5},     {"interval_ns", ""},
+         {"kept_ns", ""},         {"meta", "META", 11},      {"application", "APPLICATION", 6},
+         {"task", "TASK", 6},     {"group", "GROUP", 11}}};
     for (const auto& row : leases) {
         const bool full = row->full;
         sheet.rows.push_back({seen_number(full, Letter::kLease, row->number),
@@ -442,7 +432,10 @@ Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases,
                               seen(full, row->fence),
                               seen_duration(full, row->interval_ns),
                               seen_duration(full, row->kept_ns),
-                              row->meta.empty() ? Cell() : Cell::of(row->meta)});
+                              row->meta.empty() ? Cell() : Cell::of(row->meta),
+                              seen(!row->application.empty(), row->application),
+                              seen(!row->task.empty(), row->task),
+                              seen(!row->group.empty(), row->group)});
     }
     return sheet;
 }
