@@ -221,29 +221,30 @@ void each_pool_field(DecisionKind kind, const auto& visit) {
 // Of applications.
 void each_gang_field(DecisionKind kind, const auto& visit) {
     using D = Decision;
-    const auto whose = [&](Form pool) {
+    const auto whose = [&] {
         visit("number", &D::id, Form::kNumber);
         visit("session", &D::session, Form::kName);
-        visit("pool", &D::pool, pool);
     };
     const auto states = [&](Form form) {
         visit("from", &D::from_class, form);
         visit("to", &D::to_class, form);
         visit("reason", &D::reason, Form::kReasonIfAny);
+        visit("pool", &D::pool, Form::kUntold);
     };
     switch (kind) {
         case DecisionKind::kApplication:
             visit("application", &D::entry, Form::kEntry);
-            return whose(Form::kUntold), states(Form::kAppState);
+            return whose(), states(Form::kAppState);
         case DecisionKind::kTask:
             visit("task", &D::entry, Form::kEntry);
-            return whose(Form::kUntold), states(Form::kTaskState);
+            return whose(), states(Form::kTaskState);
         case DecisionKind::kPlaceholder:
             visit("group", &D::entry, Form::kEntry);
             visit("index", &D::value, Form::kNumber);
+            visit("pool", &D::pool, Form::kName);
             visit("slot", &D::slot_number, Form::kSlot);
             visit("what", &D::to_class, Form::kPlaceholderNews);
-            return whose(Form::kName);
+            return whose();
         default:
             return;
     }

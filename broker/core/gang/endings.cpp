@@ -12,6 +12,15 @@ namespace dibs::core {
 using shm::AppState;
 using shm::TaskState;
 
+namespace {
+
+// Nothing is left of it but what is remembered.
+bool is_only_remembered(const shm::AppRow& ended) {
+    return ended.claims == 0 && ended.leases == 0;
+}
+
+}  // namespace
+
 // Its asks and placeholders end here, those that are being replaced, too; claims and tasks follow.
 void Gangs::stop_holding(uint32_t row) {
     each_group(row, [&](uint32_t group) {
@@ -73,16 +82,12 @@ void Gangs::leave(uint32_t row) {
     for (uint32_t other = ended_apps.head(0); other != kNoRow; other = ended_apps.next(other)) {
         if (state.apps[other].uid != app.uid) continue;
         ++of_user;
-        if (oldest == kNoRow && is_only_remembered(other) && other != row) oldest = other;
+        if (oldest == kNoRow && is_only_remembered(state.apps[other]) && other != row)
+            oldest = other;
     }
     const uint32_t most = std::min(shm::kEndedAppsMax, state.apps.size() / 4);
     if (of_user <= std::max(most, 1U) || oldest == kNoRow) return;
     forget(oldest);
-}
-
-// Nothing is left of it but what is remembered.
-bool Gangs::is_only_remembered(uint32_t row) const {
-    return state.apps[row].claims == 0 && state.apps[row].leases == 0;
 }
 
 // Before an application or a task takes a row: where few are free, who ended first is forgotten,
@@ -96,7 +101,7 @@ void Gangs::make_room() {
         return;
     }
     uint32_t oldest = ended_apps.head(0);
-    while (oldest != kNoRow && !is_only_remembered(oldest))
+    while (oldest != kNoRow && !is_only_remembered(state.apps[oldest]))
         oldest = ended_apps.next(oldest);
     if (oldest != kNoRow) forget(oldest);
 }

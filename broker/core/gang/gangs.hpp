@@ -8,7 +8,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <iterator>
 #include <span>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "broker/core/decision.hpp"
+#include "broker/core/gang/parameters.hpp"
 #include "broker/core/module.hpp"
 #include "broker/core/store/chains.hpp"
 #include "broker/core/store/index.hpp"
@@ -50,15 +50,6 @@ inline bool is_live(shm::AppState state) {
 inline bool has_ended(shm::TaskState state) {
     return state >= shm::TaskState::kCompleted;
 }
-
-// What S4.14 lets a text say.
-struct GangParameters {
-    bool has_timeout = false;
-    TimeNs timeout_ns = 0;
-    bool has_style = false;
-    shm::GangStyle style = shm::GangStyle::kSoft;
-};
-[[nodiscard]] GangParameters gang_parameters(std::string_view text);
 
 struct Gangs : Module<Gangs> {
     explicit Gangs(const State& rows);
@@ -124,10 +115,6 @@ struct Gangs : Module<Gangs> {
     [[nodiscard]] uint64_t app_hash(uint32_t uid, std::string_view name) const;
     [[nodiscard]] uint64_t task_hash(uint32_t app, std::string_view name) const;
     [[nodiscard]] Reason admission(const AddApplication& command) const;
-    struct Members {
-        uint32_t number = 0;
-        std::array<uint64_t, shm::kResourcesMax> each{};  // nothing: a whole slot
-    };
     [[nodiscard]] Reason size_refusal(uint32_t pool, std::span<const Members> groups) const;
     [[nodiscard]] bool are_groups(const AddApplication& command) const;
     void make_groups(const AddApplication& command, uint32_t app, uint64_t number);
@@ -170,7 +157,6 @@ struct Gangs : Module<Gangs> {
     bool end_tasks(uint32_t app);
     bool free_rows_of(uint32_t app);
     void leave(uint32_t app);
-    [[nodiscard]] bool is_only_remembered(uint32_t app) const;
     void make_room();
     void forget(uint32_t app);
     void revoke(uint32_t lease);

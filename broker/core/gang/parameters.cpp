@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "broker/core/gang/gangs.hpp"
+#include "broker/core/gang/parameters.hpp"
+#include "broker/core/store/state.hpp"
 
 namespace dibs::core {
 
@@ -15,7 +16,7 @@ TimeNs timeout_of(std::string_view text) {
     uint64_t seconds = 0;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), seconds);
     if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return 0;
-    return std::min(seconds, (kNever - 1) / kSecond) * kSecond;
+    return std::min(seconds, (shm::kNever - 1) / kSecond) * kSecond;
 }
 
 }  // namespace
