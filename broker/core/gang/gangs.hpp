@@ -67,6 +67,7 @@ struct Gangs : Module<Gangs> {
     std::vector<uint32_t> task_of;  // lease → task; of those with LeaseRow::of_task
     Timers due;                     // kKept: placeholders', kLease: managers'; rows: applications
     uint32_t linked = 0;            // slots with a group
+    bool is_new_holder = false;     // one has come to hold a part in this look at a pool
 
     // applications.cpp
     Reason apply(const AddApplication& command, uint64_t* number);

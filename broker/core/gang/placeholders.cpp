@@ -170,6 +170,7 @@ void Gangs::hold(uint32_t slot_row, uint32_t group_row) {
     ++linked;
     put(group.bound, group.bound + 1);
     put(app.placeholders, app.placeholders + 1);
+    is_new_holder = is_new_holder || holder[app.pool] != group.app;
     holder[app.pool] = group.app;
     if (slot.part_of != kNoRow) vectors().slot_changes(row);
     matcher().holder_changes(row);

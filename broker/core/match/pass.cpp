@@ -50,14 +50,12 @@ bool Matcher::pass_over(uint32_t pool) {
 
 bool Matcher::serve_pool(uint32_t pool) {
     // Once more for an application that holds a part only now: all its asks come first.
-    for (bool again = true; again;) {
-        const uint32_t held_before = gangs().holder[pool];
+    do {
+        gangs().is_new_holder = false;
         const bool is_over = serve_in_order(pool);
         vectors().held_back.clear();
         if (!is_over) return false;
-        const uint32_t holder = gangs().holder[pool];
-        again = holder != held_before && holder != kNoRow;
-    }
+    } while (gangs().is_new_holder && gangs().holder[pool] != kNoRow);
     return impatient.empty() || end_impatient_of(pool);
 }
 
