@@ -17,9 +17,9 @@
 #include <system_error>
 #include <utility>
 
+#include "broker/admin/packet.hpp"
 #include "broker/admission/handshake.hpp"
 #include "broker/text/log.hpp"
-#include "broker/turn/application/payload.hpp"
 
 namespace dibs {
 
@@ -28,15 +28,6 @@ namespace {
 constexpr uint64_t kDumps = 0;  // no conversations' numbers
 constexpr uint64_t kEvents = shm::kNever;
 constexpr uint64_t kRecording = shm::kNever - 1;
-constexpr uint32_t kDepthMax = 4;
-// The request, and one for each group of an application; fewer workers pull at once.
-constexpr uint32_t kTablesMax = 1 + ApplicationReader::kGroupsMax;
-
-bool verified(std::span<const uint8_t> packet) {
-    flatbuffers::Verifier verifier(packet.data(), packet.size(), kDepthMax, kTablesMax);
-    return verifier.VerifyBuffer<admin::Request>(nullptr);
-}
-
 // Of a verified request: what alone may come in slices.
 bool is_load(const uint8_t* packet, bool is_admin) {
     const auto* request = flatbuffers::GetRoot<admin::Request>(packet);
