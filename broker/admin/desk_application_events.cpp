@@ -208,7 +208,7 @@ void Desk::add_application(AdminJob& job, uint32_t uid) {
     command.style = request.hard ? shm::GangStyle::kHard : shm::GangStyle::kSoft;
     command.tags = request.app_tags;
     uint32_t most = 0;
-    if (!job.is_admin && !quotas_.may_reserve(job.peer, groups, &most)) {
+    if (!job.is_admin && !quotas_.may_reserve(job.peer, request.application, groups, &most)) {
         return refuse_with(job,
                            Code::refused,
                            "with it the members of its user's applications that hold no lease yet "

@@ -224,14 +224,15 @@ bool is_past(shm::AppState state) {
            state == AppState::kFailed || state == AppState::kKilled;
 }
 
-// Of what it keeps for its applications, by `count(app)`. Ended ones are forgotten for new ones:
-// they do not count.
+// Of what it keeps for its applications, by `count(app)`. Ended ones of which nothing lives are
+// forgotten for new ones: they do not count.
 template <class Count>
 bool has_a_quarter(const core::Core& core, uint32_t uid, uint32_t rows, const Count& count) {
     uint64_t held = 0;
     for (uint32_t row = 0; row < core::Look::applications_max(core); ++row) {
         const shm::AppRow& app = core::Look::application(core, row);
-        if (app.uid == uid && !is_past(app.state)) held += count(app);
+        const bool is_over = is_past(app.state) && app.claims == 0 && app.leases == 0;
+        if (app.uid == uid && !is_over) held += count(app);
     }
     return held >= rows / 4;
 }
@@ -266,10 +267,12 @@ Reason Quotas::application(uint32_t uid, size_t groups) const {
 }
 
 bool Quotas::may_reserve(const Credentials& peer,
+                         std::string_view application,
                          std::span<const core::GroupSpec> groups,
                          uint32_t* most) const {
     *most = policy_->of(peer).leases;
     if (*most == kNoLimit) return true;
+    if (core::Look::find_application(core_, peer.uid, application) != shm::kNoRow) return true;
     uint64_t members = 0;
     for (const core::GroupSpec& group : groups)
         members += group.members;

@@ -67,8 +67,10 @@ class Quotas {
     [[nodiscard]] shm::Reason application(uint32_t uid, size_t groups) const;
     [[nodiscard]] shm::Reason task(uint32_t uid) const;
     // Members of its user's applications that hold, or may come to hold, a slot without a lease:
-    // with these not more than the policy's `leases`, if there is one; then *most is that.
+    // with these not more than the policy's `leases`, if there is one; then *most is that. Of a
+    // name that is there already the core says so.
     [[nodiscard]] bool may_reserve(const Credentials& peer,
+                                   std::string_view application,
                                    std::span<const core::GroupSpec> groups,
                                    uint32_t* most) const;
     // What an application of a client without a session may be of.

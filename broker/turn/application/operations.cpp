@@ -57,7 +57,8 @@ Reason Operations::application_refusal(const Session& session, const shm::Submis
     const Reason reason = quotas_.application(session.peer.uid, added.groups.size());
     if (reason != Reason::kOk) return reason;
     uint32_t most = 0;
-    if (!quotas_.may_reserve(session.peer, added.groups, &most)) return Reason::kLimit;
+    if (!quotas_.may_reserve(session.peer, added.application, added.groups, &most))
+        return Reason::kLimit;
     return quotas_.bring(session, entry.pool, added.tags.size(), {});
 }
 
