@@ -14,7 +14,7 @@
 //
 //   [limits]                            # rows to preallocate
 //   pools = 64; sessions = 1024; slots = 4096; claims = 65536; leases = 16384; arena = "4MiB"
-//   accounts = 1024; label_sets = 512; entries = 512; log_images = 4096; log_stores = 1024
+//   accounts = 1024; label_sets = 512; entries = 512; log_images = 6144; log_stores = 1024
 //   applications = 1024; groups = 2048; tasks = 8192
 //
 //   [[pool]]

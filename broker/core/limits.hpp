@@ -20,7 +20,7 @@ struct Limits {
     uint32_t claims = 65536;
     uint32_t leases = 16384;
     uint32_t arena_blocks = 8192;  // of 512 bytes
-    uint32_t log_images = 4096;    // at least 4096, else raised; a turn ends at three quarters
+    uint32_t log_images = 6144;    // at least 6144, else raised; a turn ends at three quarters
     uint32_t log_stores = 2048;    // at least 2048, else raised
     uint32_t accounts = 1024;
     uint32_t label_sets = 512;

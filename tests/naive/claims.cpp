@@ -86,7 +86,9 @@ void NaiveCore::apply(const core::Claim& given) {
     uint64_t first_claim = 0;
     Reason refusal = refusal_of(command, &first_claim);
     if (refusal == Reason::kOk && given.member != nullptr)
-        refusal = member_refusal(m_, limits_, given, &first_claim);
+        refusal = member_refusal(m_, given, &first_claim);
+    if (refusal == Reason::kOk && given.member != nullptr)
+        refusal = Gangs(*this).room_for_task(given);
     if (refusal != Reason::kOk) {
         if (pool != nullptr) pool->totals.turned_away += 1;
         Decision& end = tell(DecisionKind::kEnd, command.session);

@@ -60,10 +60,7 @@ const Application* find_in(const Model& model, uint32_t uid, std::string_view na
 
 // "What a plain claim is refused for comes first; then malformed, not found, app ended, state,
 // duplicate, ended, tables full."
-Reason member_refusal(const Model& model,
-                      const core::Limits& limits,
-                      const core::Claim& claim,
-                      uint64_t* first_claim) {
+Reason member_refusal(const Model& model, const core::Claim& claim, uint64_t* first_claim) {
     const core::MemberOf& member = *claim.member;
     if (member.application.empty() || !is_name(member.task)) return Reason::kMalformed;
     if (!claim.also.empty() || claim.route != nullptr || claim.offer != 0)
@@ -76,11 +73,19 @@ Reason member_refusal(const Model& model,
     if (app->has_ended_or_is_ending()) return Reason::kAppEnded;
     if (app->pool != claim.pool) return Reason::kState;
     const Task* task = app->task_named(member.task);
-    if (task == nullptr) return tasks_in(model) < limits.tasks ? Reason::kOk : Reason::kTablesFull;
+    if (task == nullptr) return Reason::kOk;
     if (task->has_ended()) return Reason::kEnded;
     if (task->state == TaskState::kNew && task->claim == 0) return Reason::kOk;
     *first_claim = std::max(task->claim, task->lease);  // none: it runs already, outside any lease
     return Reason::kDuplicate;
+}
+
+// Behind all else that it may be refused for.
+Reason Gangs::room_for_task(const core::Claim& claim) {
+    const Application& app = *find(claim.session, 0, claim.member->application);
+    if (app.task_named(claim.member->task) != nullptr) return Reason::kOk;
+    make_room(app.uid);
+    return tasks_in(m_) < core_.limits_.tasks ? Reason::kOk : Reason::kTablesFull;
 }
 
 // S4.2: "the task is made if it is new, and the claim is held".
@@ -88,7 +93,6 @@ void Gangs::take_member(Claim& claim, const core::MemberOf& member) {
     Application& app = *find(claim.session, 0, member.application);
     const Task* known = app.task_named(member.task);
     if (known == nullptr) {
-        make_room();
         Task task;
         task.name = member.task;
         task.number = ++m_.claims_seen;
@@ -149,6 +153,8 @@ Reason Gangs::addition_refusal(const core::AddApplication& command, uint64_t* nu
     const std::vector<Group> groups = groups_of(command, &malformed);
     // Who is to be rejected will have no groups.
     const bool is_fit = admission_refusal(command.pool, groups) == Reason::kOk;
+    make_room(command.session == shm::kNoRow ? command.uid : m_.sessions.at(command.session).uid,
+              is_fit ? groups.size() : 0);
     const bool has_rows = m_.applications.size() < core_.limits_.applications &&
                           groups_in(m_) + (is_fit ? groups.size() : 0) <= core_.limits_.groups;
     if (!has_rows) return Reason::kTablesFull;
@@ -215,7 +221,6 @@ Reason Gangs::add(const core::AddApplication& command, uint64_t* number_of) {
         tell(command.session, command.user_data, refusal, *number_of);
         return refusal;
     }
-    make_room();
     Application app;
     app.number = ++m_.claims_seen;
     app.uid = command.session == shm::kNoRow ? command.uid : m_.sessions.at(command.session).uid;
@@ -258,7 +263,7 @@ uint64_t Gangs::tasks_left(const Application& app) const {
         }));
 }
 
-Reason Gangs::task_refusal(const core::ApplicationEvent& event, const Application* app) const {
+Reason Gangs::task_refusal(const core::ApplicationEvent& event, const Application* app) {
     const Task* task = app == nullptr ? nullptr : app->task_named(event.task);
     if (event.kind == Event::kRemoveTask) {
         if (task == nullptr) return Reason::kAlreadyEnded;
@@ -274,6 +279,7 @@ Reason Gangs::task_refusal(const core::ApplicationEvent& event, const Applicatio
     if (task != nullptr) return Reason::kDuplicate;
     const bool has_gang = !app->groups.empty() && !event.group.empty();
     if (has_gang && !app->group_named(event.group)) return Reason::kNotFound;
+    make_room(app->uid);
     return tasks_in(m_) < core_.limits_.tasks ? Reason::kOk : Reason::kTablesFull;
 }
 
@@ -355,7 +361,6 @@ void Gangs::do_event(const core::ApplicationEvent& event, Application& app) {
 
 // S4.39: assigned → it runs already.
 void Gangs::add_task(const core::ApplicationEvent& event, Application& app) {
-    make_room();
     Task task;
     task.name = event.task;
     task.number = ++m_.claims_seen;

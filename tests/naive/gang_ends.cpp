@@ -196,7 +196,8 @@ void Gangs::go_to(Application& app, AppState state, Reason reason) {
 std::vector<uint64_t> Gangs::remembered() const {
     std::map<std::pair<TimeNs, uint64_t>, uint64_t> found;
     for (const auto& [number, app] : m_.applications) {
-        if (!app.has_ended() || app.state == AppState::kGoing) continue;
+        // "Not in the instant of its end."
+        if (!app.has_ended() || app.state == AppState::kGoing || app.ended == m_.now) continue;
         const bool lives = std::any_of(app.tasks.begin(), app.tasks.end(), [](const auto& task) {
             return task.second.claim != 0 || task.second.lease != 0;
         });
@@ -219,21 +220,25 @@ void Gangs::forget_oldest(const Application& last) {
     const uint64_t most = std::min(shm::kEndedAppsMax, core_.limits_.applications / 4);
     if (static_cast<uint64_t>(count) <= std::max<uint64_t>(most, 1)) return;
     for (const uint64_t number : remembered()) {
-        if (number == last.number || m_.applications.at(number).uid != last.uid) continue;
-        return forget(number);
+        if (m_.applications.at(number).uid == last.uid) return forget(number);
     }
 }
 
-// "While an eighth or less of the rows of applications, groups or tasks is free, each new
-// application or task has the oldest forgotten, whosever it is."
-void Gangs::make_room() {
+// "Before an application, with its groups, or a task takes a row that may not be there, or while an
+// eighth or less of a table is free, the oldest is forgotten: of the same user, or else of any."
+void Gangs::make_room(uint32_t uid, size_t groups) {
     const auto are_few = [](uint64_t used, uint64_t rows) { return rows - used <= rows / 8; };
     if (!are_few(m_.applications.size(), core_.limits_.applications) &&
+        groups_in(m_) + groups <= core_.limits_.groups &&
         !are_few(groups_in(m_), core_.limits_.groups) &&
         !are_few(tasks_in(m_), core_.limits_.tasks)) {
         return;
     }
     const std::vector<uint64_t> numbers = remembered();
+    const auto own = std::find_if(numbers.begin(), numbers.end(), [&](uint64_t number) {
+        return m_.applications.at(number).uid == uid;
+    });
+    if (own != numbers.end()) return forget(*own);
     if (!numbers.empty()) forget(numbers.front());
 }
 

@@ -16,10 +16,7 @@
 namespace dibs::naive {
 
 // What a claim that names a task is refused for, behind what it would be refused for without.
-shm::Reason member_refusal(const Model& model,
-                           const core::Limits& limits,
-                           const core::Claim& claim,
-                           uint64_t* first_claim);
+shm::Reason member_refusal(const Model& model, const core::Claim& claim, uint64_t* first_claim);
 
 // Rows that are in use.
 uint64_t groups_in(const Model& model);
@@ -42,6 +39,7 @@ class Gangs {
     // gang_commands.cpp
     shm::Reason add(const core::AddApplication& command, uint64_t* number_of);
     shm::Reason apply(const core::ApplicationEvent& event, uint64_t* value);
+    shm::Reason room_for_task(const core::Claim& claim);
     void take_member(Claim& claim, const core::MemberOf& member);
 
     // gang_ends.cpp: what becomes of claims, leases, slots and sessions
@@ -74,7 +72,7 @@ class Gangs {
     shm::Reason admission_refusal(uint32_t of, const std::vector<Group>& groups) const;
     shm::Reason size_refusal(uint32_t of, const std::vector<Group>& groups) const;
     shm::Reason event_refusal(const core::ApplicationEvent& event, uint64_t* value);
-    shm::Reason task_refusal(const core::ApplicationEvent& event, const Application* app) const;
+    shm::Reason task_refusal(const core::ApplicationEvent& event, const Application* app);
     void do_event(const core::ApplicationEvent& event, Application& app);
     void add_task(const core::ApplicationEvent& event, Application& app);
     void complete_task(Application& app, Task& task);
@@ -94,7 +92,7 @@ class Gangs {
     void end_claims(Application& app);
     [[nodiscard]] std::vector<uint64_t> remembered() const;
     void forget_oldest(const Application& last);
-    void make_room();
+    void make_room(uint32_t uid, size_t groups = 0);
     void forget(uint64_t number);
     void free_rows_of(uint64_t number);
 

@@ -218,12 +218,12 @@ Reason Gangs::add(const AddApplication& command, uint32_t uid, uint64_t* number)
     const Reason refusal = admission(command);
     const bool are_sound = !command.groups.empty() && are_groups(command);
     const bool has_gang = refusal == Reason::kOk && are_sound;
+    make_room(uid, has_gang ? command.groups.size() : 0);
     if (state.counters->apps_free == 0 ||
         (has_gang && state.counters->groups_free < command.groups.size())) {
         return Reason::kTablesFull;
     }
     if (!arena().has_room(command.tags.size())) return Reason::kArenaFull;
-    make_room();
     const GangParameters said = gang_parameters(command.parameters);
     TimeNs timeout_ns = said.has_timeout ? said.timeout_ns : command.placeholder_timeout_ns;
     if (timeout_ns == 0) timeout_ns = AddApplication::kTimeOutNs;
@@ -329,6 +329,7 @@ Reason Gangs::happens_to_task(const ApplicationEvent& command, uint32_t app) {
         reason != Reason::kOk) {
         return reason;
     }
+    make_room(state.apps[app].uid);
     if (state.counters->tasks_free == 0) return Reason::kTablesFull;
     const uint32_t task = add_task(member, command.task, command.priority);
     // What runs already has no lease of ours (S4.39).

@@ -14,9 +14,9 @@ using shm::TaskState;
 
 namespace {
 
-// Nothing is left of it but what is remembered.
-bool is_only_remembered(const shm::AppRow& ended) {
-    return ended.claims == 0 && ended.leases == 0;
+// Nothing is left of it but what is remembered, and what its end was has been told.
+bool is_only_remembered(const shm::AppRow& ended, TimeNs now_ns) {
+    return ended.claims == 0 && ended.leases == 0 && ended.ended_ns < now_ns;
 }
 
 }  // namespace
@@ -82,27 +82,31 @@ void Gangs::leave(uint32_t row) {
     for (uint32_t other = ended_apps.head(0); other != kNoRow; other = ended_apps.next(other)) {
         if (state.apps[other].uid != app.uid) continue;
         ++of_user;
-        if (oldest == kNoRow && is_only_remembered(state.apps[other]) && other != row)
-            oldest = other;
+        const bool is_over = is_only_remembered(state.apps[other], turn().now_ns);
+        if (oldest == kNoRow && is_over) oldest = other;
     }
     const uint32_t most = std::min(shm::kEndedAppsMax, state.apps.size() / 4);
     if (of_user <= std::max(most, 1U) || oldest == kNoRow) return;
     forget(oldest);
 }
 
-// Before an application or a task takes a row: where few are free, who ended first is forgotten,
-// whosever it is. Its rows come free at the turn's end.
-void Gangs::make_room() {
+// Before an application, with so many groups, or a task takes a row: where few are free, who ended
+// first is forgotten, of its user, or else whosever it is. Its rows come free at the turn's end.
+void Gangs::make_room(uint32_t uid, size_t groups) {
     const shm::CountersRow& counters = *state.counters;
     const auto are_few = [](uint32_t free, uint32_t rows) { return free <= rows / 8; };
-    if (!are_few(counters.apps_free, state.apps.size()) &&
+    if (!are_few(counters.apps_free, state.apps.size()) && counters.groups_free >= groups &&
         !are_few(counters.groups_free, state.groups.size()) &&
         !are_few(counters.tasks_free, state.tasks.size())) {
         return;
     }
-    uint32_t oldest = ended_apps.head(0);
-    while (oldest != kNoRow && !is_only_remembered(state.apps[oldest]))
-        oldest = ended_apps.next(oldest);
+    uint32_t oldest = kNoRow;
+    for (uint32_t app = ended_apps.head(0); app != kNoRow; app = ended_apps.next(app)) {
+        const bool is_own = state.apps[app].uid == uid;
+        if (!is_only_remembered(state.apps[app], turn().now_ns)) continue;
+        if (is_own || oldest == kNoRow) oldest = app;
+        if (is_own) break;
+    }
     if (oldest != kNoRow) forget(oldest);
 }
 

@@ -158,7 +158,7 @@ struct Gangs : Module<Gangs> {
     bool end_tasks(uint32_t app);
     bool free_rows_of(uint32_t app);
     void leave(uint32_t app);
-    void make_room();
+    void make_room(uint32_t uid, size_t groups = 0);
     void forget(uint32_t app);
     void revoke(uint32_t lease);
 
@@ -172,6 +172,7 @@ struct Gangs : Module<Gangs> {
     void release_group(uint32_t group);
     void release_all(uint32_t app);
     void put_back(uint32_t slot);
+    bool give_way(uint32_t app);
 
     // tasks.cpp
     struct Member {

@@ -112,6 +112,20 @@ bool Gangs::serve_holder(uint32_t pool) {
     return is_over;
 }
 
+// It reserves, and asks for nothing: who does comes first. What the pass has passed over may be
+// served now. False: the log is full.
+bool Gangs::give_way(uint32_t app) {
+    bool is_full = false;
+    each_group(app, [&](uint32_t group) {
+        while (!is_full && placeholders.head(group) != kNoRow) {
+            is_full = turn().full();
+            if (!is_full) put_back(placeholders.head(group));
+        }
+    });
+    matcher().looked_again = true;
+    return !is_full;
+}
+
 bool Gangs::serve_ask(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     const uint32_t pool = claim.pool;
@@ -119,7 +133,7 @@ bool Gangs::serve_ask(uint32_t row) {
     const uint32_t app = state.groups[group].app;
     if (const uint32_t other = holder[pool]; other != kNoRow && other != app) {
         if (is_managed(state.apps[other])) return true;
-        release_all(other);  // it asks for nothing: who does comes first
+        if (!give_way(other)) return false;
     }
     for (;;) {
         if (turn().full()) return false;

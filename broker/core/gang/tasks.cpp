@@ -21,7 +21,6 @@ Reason Gangs::find_group(uint32_t app, std::string_view name, uint32_t* found) c
 }
 
 uint32_t Gangs::add_task(const Member& member, std::string_view name, int32_t priority) {
-    make_room();
     shm::CountersRow& counters = edit().counters(1);
     const uint32_t row = free_rows().take_task_row();
     shm::TaskRow& task = edit().row(state.tasks[row], 0x3U);
@@ -84,7 +83,7 @@ Reason Gangs::member_refusal(const Claim& command, Member* member, uint64_t* oth
         if (task.lease != kNoRow) *other = state.leases[task.lease].arrival;
         return Reason::kDuplicate;
     }
-    return state.counters->tasks_free == 0 ? Reason::kTablesFull : Reason::kOk;
+    return Reason::kOk;
 }
 
 void Gangs::apply_claim(const Claim& command) {
@@ -99,6 +98,10 @@ void Gangs::apply_claim(const Claim& command) {
     plain.route = nullptr;
     Reason reason = claims().claim_refusal(plain, &other);
     if (reason == Reason::kOk) reason = member_refusal(command, &member, &other);
+    if (reason == Reason::kOk && member.task == kNoRow) {
+        make_room(state.apps[member.app].uid);
+        if (state.counters->tasks_free == 0) reason = Reason::kTablesFull;
+    }
     if (reason != Reason::kOk) {
         return claims().reject_unaccepted(command, number, reason, other);
     }

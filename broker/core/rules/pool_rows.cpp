@@ -71,7 +71,9 @@ uint32_t Pools::row_for_pool(std::string_view name) const {
         if (std::string_view{pool.name, pool.name_size} == name) return row;
     }
     for (uint32_t row = 0; row < used; ++row) {
-        if (state.pools[row].state == PoolState::kFree && no_session_knows(row)) return row;
+        const bool is_free = state.pools[row].state == PoolState::kFree &&
+                             gangs().pool_apps.head(row) == kNoRow;  // they end with this turn
+        if (is_free && no_session_knows(row)) return row;
     }
     return used < state.pools.size() ? used : kNoRow;
 }

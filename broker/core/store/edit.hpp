@@ -91,8 +91,8 @@ class Edit {
     // The log is three quarters full, counting what the decisions will still add: each may touch
     // the row of the session that it goes to and is a store, a grant is two (the tag's event word
     // is cleared), an adoption three (and may be that of a revocation). The last quarter holds the
-    // largest command (256 units: some 550 images, 260 stores) and what the core's caller adds of
-    // its own: 256 sessions read from, 64 results.
+    // largest step (256 units: some 550 images, 260 stores; 256 parts of a gang: 1,290 images) and
+    // what the core's caller adds of its own: 256 sessions read from, 64 results.
     [[nodiscard]] bool full(size_t decisions, size_t grants) const {
         return images_ + decisions >= images_full_ || stores_ + decisions + grants >= stores_full_;
     }

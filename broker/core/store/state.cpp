@@ -22,7 +22,7 @@ using Places = std::array<shm::TablePlace, kTables>;
 static_assert(sizeof(Places) == sizeof(shm::StateHead::table));
 
 // The largest command touches about 2 × 256 rows; a turn ends at three quarters of the log.
-constexpr uint32_t kLogImagesMin = 4096;
+constexpr uint32_t kLogImagesMin = 6144;
 constexpr uint32_t kLogStoresMin = 2048;
 
 // Before its commands a turn may step every account (accounts.cpp), three lines each. A quarter of
