@@ -12,8 +12,16 @@
 namespace dibs::tests {
 namespace {
 
+// More than one turn's log holds touches of.
+constexpr core::Limits many_leases() {
+    core::Limits limits = kFewRows;
+    limits.leases = 4096;
+    return limits;
+}
+
 class TouchTest : public CoreFixture {
   protected:
+    TouchTest() : CoreFixture(many_leases()) {}
     core::Claim by_word(uint16_t tag, core::TimeNs interval_ns) {
         core::Claim command;
         command.session = session_;
@@ -43,7 +51,7 @@ class TouchTest : public CoreFixture {
         return sorted;
     }
 
-    uint32_t pool_ = counted_pool("gpu", 1500);
+    uint32_t pool_ = counted_pool("gpu", 2200);
     uint32_t session_ = session();
 };
 
@@ -106,9 +114,9 @@ TEST_F(TouchTest, IsRememberedByWhoeverAttaches) {
 // More leases are due than one turn's log holds touches of. Whoever reads the words stops where the
 // turn is full, and goes on in the next one: not one of them expires unread.
 TEST_F(TouchTest, IsReadOverAsManyTurnsAsItTakes) {
-    constexpr size_t kLeases = 1400;
+    constexpr size_t kLeases = 2100;
     std::vector<uint32_t> rows;
-    for (const uint32_t holder : {session_, session()}) {
+    for (const uint32_t holder : {session_, session(), session()}) {
         for (uint16_t tag = 0; tag < 700; tag += 100) {
             const auto decided = turn(100, [&] {
                 for (uint16_t i = 0; i < 100; ++i) {

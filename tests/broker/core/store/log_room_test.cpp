@@ -359,7 +359,7 @@ core::Limits smallest_images() {
 class SmallestLog : public LogRoom {
   protected:
     static constexpr uint16_t kClaims = 256;
-    static constexpr uint32_t kWords = 1600;  // more than fill the log
+    static constexpr uint32_t kWords = 2400;  // more than fill the log
 
     SmallestLog() : LogRoom(smallest_images()) {
         const uint32_t holder = session();
