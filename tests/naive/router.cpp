@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/naive/naive_core.hpp"
+#include "tests/naive/sums.hpp"
 
 namespace dibs::naive {
 
