@@ -274,7 +274,8 @@ def routed(_stage):
             seen.add(place)
             went[place[0]] += 1
             held.append((lease, place))
-        agrees = all(client.snapshot(pool).idle == free(pool) for pool in slots)
+        # A claimant is told before the counters are published.
+        agrees = eventually(lambda: all(client.snapshot(pool).idle == free(pool) for pool in slots))
         for lease, _ in held:
             lease.release(wait=5)
     return wrong + twice == 0 and agrees, \
@@ -293,6 +294,14 @@ def gangs_of_four(_stage):
             except threading.BrokenBarrierError:
                 alone.append((name, number))
 
+    # Not while a rank's session is still being closed.
+    def removed(application):
+        try:
+            application.remove()
+        except dibs.errors.WrongState:
+            return False
+        return True
+
     def gang(letter):
         with dibs.connect(timeout=10) as client:
             for turn in range(4):
@@ -305,7 +314,7 @@ def gangs_of_four(_stage):
                 for one in ranks:
                     one.join()
                 application.complete()
-                application.remove()
+                eventually(lambda: removed(application))
                 met.append(name)
 
     gangs = [threading.Thread(target=gang, args=(letter,)) for letter in "ab"]
