@@ -18,3 +18,8 @@ inline bool flatbuffers::Verifier::VerifyVector<int64_t>(const Vector<int64_t>* 
     return vector->size() == 0 ||
            reinterpret_cast<uintptr_t>(vector->Data()) % alignof(int64_t) == 0;
 }
+
+template <>
+inline bool flatbuffers::Verifier::VerifyVector<uint64_t>(const Vector<uint64_t>* vector) const {
+    return VerifyVector(reinterpret_cast<const Vector<int64_t>*>(vector));
+}
