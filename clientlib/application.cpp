@@ -10,6 +10,7 @@
 
 #include "clientlib/session.hpp"
 #include "clientlib/wire/request_writer.hpp"
+#include "shm/app_state.hpp"
 #include "shm/pool_name.hpp"
 
 namespace dibs::client {
@@ -391,21 +392,7 @@ int dibs_app_next(dibs_session* session, dibs_app_event* event, int64_t timeout_
 }
 
 const char* dibs_app_state_name(int state) {
-    static constexpr const char* kNames[] = {"free",
-                                             "new",
-                                             "submitted",
-                                             "accepted",
-                                             "reserving",
-                                             "resuming",
-                                             "running",
-                                             "completed",
-                                             "failing",
-                                             "failed",
-                                             "killing",
-                                             "killed",
-                                             "rejected",
-                                             "recovering",
-                                             "removed"};
-    constexpr int kCount = sizeof kNames / sizeof *kNames;
-    return state > 0 && state < kCount ? kNames[state] : "unknown";
+    using dibs::shm::kAppStateWords;
+    constexpr int kCount = sizeof kAppStateWords / sizeof *kAppStateWords;
+    return state > 0 && state < kCount ? kAppStateWords[state] : "unknown";
 }

@@ -7,32 +7,12 @@
 #include <utility>
 
 #include "broker/admin/admin.hpp"
-#include "shm/layout.hpp"
+#include "shm/app_state.hpp"
 
 namespace dibs {
 
 inline std::string_view word_of(shm::AppState state) {
-    static constexpr std::string_view kWords[] = {"free",
-                                                  "new",
-                                                  "submitted",
-                                                  "accepted",
-                                                  "reserving",
-                                                  "resuming",
-                                                  "running",
-                                                  "completed",
-                                                  "failing",
-                                                  "failed",
-                                                  "killing",
-                                                  "killed",
-                                                  "rejected",
-                                                  "recovering",
-                                                  "removed"};
-    return kWords[static_cast<size_t>(state)];
-}
-
-inline bool is_over(const shm::AppRow& app) {
-    return app.state == shm::AppState::kCompleted || app.state == shm::AppState::kFailed ||
-           app.state == shm::AppState::kKilled;
+    return shm::kAppStateWords[static_cast<size_t>(state)];
 }
 
 template <class Row>

@@ -121,7 +121,7 @@ std::string wrong_groups(const admin::RequestT& request, const std::vector<core:
 }
 
 bool takes_no_end(const shm::AppRow& app) {
-    return is_over(app) || app.state == shm::AppState::kFailing ||
+    return has_ended(app.state) || app.state == shm::AppState::kFailing ||
            app.state == shm::AppState::kKilling;
 }
 

@@ -130,7 +130,7 @@ std::unique_ptr<admin::ApplicationT> Desk::application_row(const AdminJob& job,
     }
     told->placeholders_left_ns = left(app.placeholder_until_ns);
     told->manager_left_ns = left(app.manager_until_ns);
-    if (is_over(app)) told->ended_ns = age(app.ended_ns);
+    if (has_ended(app.state)) told->ended_ns = age(app.ended_ns);
     if (app.tags != shm::kNoRow && app.tags_size <= shm::kMetaMax) {
         told->tags.resize(app.tags_size);
         core_.copy_chain(app.tags, app.tags_size, reinterpret_cast<std::byte*>(told->tags.data()));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "broker/core/look.hpp"
+#include "shm/app_state.hpp"
 
 namespace dibs {
 
@@ -220,8 +221,7 @@ namespace {
 
 bool is_past(shm::AppState state) {
     using shm::AppState;
-    return state == AppState::kFree || state == AppState::kGoing || state == AppState::kCompleted ||
-           state == AppState::kFailed || state == AppState::kKilled;
+    return state == AppState::kFree || state == AppState::kGoing || has_ended(state);
 }
 
 // Of what it keeps for its applications, by `count(app)`. Ended ones of which nothing lives are

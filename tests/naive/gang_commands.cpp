@@ -354,7 +354,7 @@ void Gangs::do_event(const core::ApplicationEvent& event, Application& app) {
             app.tasks.erase(task->number);
             break;
         case Event::kCompleteTask:
-            complete_task(app, app.tasks.at(task->number));
+            complete_task(app.tasks.at(task->number));
             break;
     }
 }
@@ -372,7 +372,7 @@ void Gangs::add_task(const core::ApplicationEvent& event, Application& app) {
 
 // S4.31, S4.32: "the task is completed first, then its claim ends (cancelled, told to its session),
 // or its lease (revoked, told to its holder)", which is no task's from then on.
-void Gangs::complete_task(Application& /*app*/, Task& task) {
+void Gangs::complete_task(Task& task) {
     task.state = TaskState::kCompleted;
     const uint64_t claim = task.claim;
     if (claim != 0) core_.end_claim_and_free(claim, shm::Outcome::kCancelled, Reason::kOk);

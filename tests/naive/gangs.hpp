@@ -75,7 +75,7 @@ class Gangs {
     shm::Reason task_refusal(const core::ApplicationEvent& event, const Application* app);
     void do_event(const core::ApplicationEvent& event, Application& app);
     void add_task(const core::ApplicationEvent& event, Application& app);
-    void complete_task(Application& app, Task& task);
+    void complete_task(Task& task);
     [[nodiscard]] uint64_t tasks_left(const Application& app) const;
 
     // turns

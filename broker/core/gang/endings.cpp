@@ -14,7 +14,7 @@ using shm::TaskState;
 
 namespace {
 
-// Nothing is left of it but what is remembered, and what its end was has been told.
+// Nothing of it lives, and all of its end has been told.
 bool is_only_remembered(const shm::AppRow& ended, TimeNs now_ns) {
     return ended.claims == 0 && ended.leases == 0 && ended.ended_ns < now_ns;
 }
@@ -90,8 +90,9 @@ void Gangs::leave(uint32_t row) {
     forget(oldest);
 }
 
-// Before an application, with so many groups, or a task takes a row: where few are free, who ended
-// first is forgotten, of its user, or else whosever it is. Its rows come free at the turn's end.
+// Called before a task, or an application with so many groups, takes its rows. Where few are free,
+// the application that ended first is forgotten: of this user, or else of any. Its rows are free at
+// the turn's end.
 void Gangs::make_room(uint32_t uid, size_t groups) {
     const shm::CountersRow& counters = *state.counters;
     const auto are_few = [](uint32_t free, uint32_t rows) { return free <= rows / 8; };

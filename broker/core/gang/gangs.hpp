@@ -21,6 +21,7 @@
 #include "broker/core/store/chains.hpp"
 #include "broker/core/store/index.hpp"
 #include "broker/core/store/timers.hpp"
+#include "shm/app_state.hpp"
 
 namespace dibs::core {
 
@@ -35,10 +36,6 @@ inline bool is_ask(const shm::ClaimRow& claim) {
     return claim.session == kNoRow;
 }
 
-inline bool has_ended(shm::AppState state) {
-    return state == shm::AppState::kCompleted || state == shm::AppState::kFailed ||
-           state == shm::AppState::kKilled;
-}
 inline bool is_ending(shm::AppState state) {
     return state == shm::AppState::kFailing || state == shm::AppState::kKilling;
 }

@@ -10,6 +10,7 @@
 #include "broker/core/look.hpp"
 #include "broker/turn/operations.hpp"
 #include "schemas/application_generated.h"
+#include "shm/app_state.hpp"
 #include "shm/operation.hpp"
 
 namespace dibs {
@@ -24,11 +25,6 @@ bool is_result_of(const core::Decision& decision,
                   const shm::Submission& entry) {
     return decision.kind == core::DecisionKind::kResult && decision.session.number == session.row &&
            decision.user_data == entry.user_data;
-}
-
-bool has_ended(shm::AppState state) {
-    return state == shm::AppState::kCompleted || state == shm::AppState::kFailed ||
-           state == shm::AppState::kKilled || state == shm::AppState::kGoing;
 }
 
 }  // namespace
