@@ -103,6 +103,7 @@ void Gangs::strip(Application& app) {
     if (app.state != AppState::kKilling) return;
     for (const auto& [number, task] : app.tasks) {
         if (task.lease == 0 || task.has_ended()) continue;
+        if (m_.leases.at(task.lease).is_being_killed) continue;  // "that are not killing"
         core::Steer steer;
         steer.kind = core::Steer::Kind::kRelease;
         steer.lease = task.lease;

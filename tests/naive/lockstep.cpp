@@ -309,7 +309,7 @@ bool Lockstep::compare(size_t step) {
         }
         if (gone) continue;
         if (row != pool) return disagree(step, who + "has row " + std::to_string(row));
-        PoolCounters counters = counters_of(real_->pool(row), real_->now());
+        PoolCounters counters = counters_of(real_->pool(row), naive_.model().now);
         counters.wanted = real_->wanted(pool);
         const PoolCounters expected = naive_.counters(pool);
         if (hits_are_lost_) counters.totals.hits = expected.totals.hits;

@@ -80,6 +80,7 @@ void NaiveCore::pass_in_order(uint32_t pool) {
             somebody_waits = true;
             if (passed_over++ == 32 || !holds_back_some(claim)) break;
             held_back_.push_back(claim.least);
+            if (is_all_held_back(pool)) break;
             continue;
         }
         if (!claim.also.empty()) {
@@ -98,6 +99,7 @@ void NaiveCore::pass_in_order(uint32_t pool) {
             if (claim.is_impatient) continue;
             if (!holds_back_some(claim)) break;
             held_back_.push_back(claim.least);
+            if (is_all_held_back(pool)) break;
         }
     }
     held_back_.clear();

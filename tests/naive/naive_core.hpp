@@ -262,6 +262,7 @@ class NaiveCore {
     Slot part_from(uint64_t slot, const Vector& most);
     bool holds_back_some(const Claim& claim) const;
     bool is_held_back(const Slot& slot) const;
+    bool is_all_held_back(uint32_t pool) const;
     std::vector<uint64_t> ready_for(const Claim& claim) const;
     void collect_vectors(const Claim& claim);
     bool is_idle_for(uint32_t pool, TimeNs for_ns, TimeNs* left_ns) const;

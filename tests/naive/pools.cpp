@@ -111,11 +111,11 @@ void NaiveCore::shrink_pool(uint32_t row) {
         if (!waits || units_in(claim, row) <= wanted) continue;
         end_claim(number, Outcome::kRejected, Reason::kTooManyUnits, 0);
     }
-    const std::map<uint64_t, Slot> slots = m_.slots;
-    for (const auto& [id, slot] : slots) {
-        const bool leaves = slot.pool == row && slot.number >= wanted && !slot.part_of;
-        if (leaves) withdraw(m_.slots.at(id));
-    }
+    std::map<uint32_t, uint64_t> leaving;  // by number
+    for (const auto& [id, slot] : m_.slots)
+        if (slot.pool == row && slot.number >= wanted && !slot.part_of) leaving[slot.number] = id;
+    for (const auto& [number, id] : leaving)
+        withdraw(m_.slots.at(id));
 }
 
 // "Its worker's words do not take that back."
@@ -215,7 +215,8 @@ bool NaiveCore::is_idle_for(uint32_t pool, TimeNs for_ns, TimeNs* left_ns) const
         return units_in(entry.second, pool) != 0 && !entry.second.is_held_back;
     });
     for (const auto& [number, app] : m_.applications)
-        is_idle = is_idle && (app.pool != pool || app.has_ended());
+        is_idle =
+            is_idle && (app.pool != pool || app.has_ended() || app.state == shm::AppState::kGoing);
     TimeNs left = 0;
     const bool strict = m_.pools.at(pool).config.expiry == shm::ExpiryMode::kStrict;
     for (const auto& [number, lease] : m_.leases) {

@@ -194,11 +194,10 @@ bool NaiveCore::must_answer(uint64_t id) const {
 
 // "A claim that waits holds back the slots that it could use, if nobody had anything of them: one
 // for whole slots all of them, and so does one that lacks a lease row, a slot row or a worker that
-// may be asked", be it an ask.
+// may be asked". An ask needs a slot row alone.
 bool NaiveCore::holds_back_some(const Claim& claim) const {
     const bool counted = m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted;
-    const bool may_ask_one = lease_rows_free() > 0 && may_ask(claim.pool, 1);
-    return !counted && claim.wants_part && may_ask_one && may_have_part(claim);
+    return !counted && claim.wants_part && may_have_part(claim);
 }
 
 // "A claim for a part holds back the slots that give parts and whose capacity has its minimum."
@@ -209,6 +208,14 @@ bool NaiveCore::is_held_back(const Slot& slot) const {
             least.begin(), least.end(), slot.capacity.begin(), [](uint64_t want, uint64_t has) {
                 return want <= has;
             });
+    });
+}
+
+// "Where nothing is left for those behind it, the pass ends": no orphan gives way for one of them.
+bool NaiveCore::is_all_held_back(uint32_t pool) const {
+    return std::all_of(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
+        const Slot& slot = entry.second;
+        return slot.pool != pool || slot.part_of || is_held_back(slot);
     });
 }
 

@@ -168,7 +168,8 @@ bool Gangs::end_tasks(uint32_t row) {
         end_task(at, TaskState::kFailed, reason);
     };
     const auto end_lease_of = [&](uint32_t, const shm::TaskRow& task) {
-        if (task.lease != kNoRow) revoke(task.lease);
+        if (task.lease == kNoRow) return;
+        if (state.leases[task.lease].state != shm::LeaseState::kKilling) revoke(task.lease);
     };
     if (!each_task(end_claim_of) || !each_task(end_new)) return false;
     return state.apps[row].state != AppState::kKilling || each_task(end_lease_of);

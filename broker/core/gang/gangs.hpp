@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "broker/core/decision.hpp"
@@ -93,7 +94,11 @@ struct Gangs : Module<Gangs> {
     // A slot that would become idle is its placeholder's again; false: it is nobody's.
     bool comes_back(uint32_t slot);
     void is_lost(uint32_t slot);
+    // Placeholders are in the order of their groups, then by index; 0, 0: it is none.
+    [[nodiscard]] std::pair<uint64_t, uint32_t> place(const shm::SlotRow& slot) const;
     void whole_leaves(uint32_t slot);
+    // Slots, by place; those of applications that end with this turn, too.
+    [[nodiscard]] std::vector<uint32_t> placeholders_in(uint32_t pool) const;
 
     // tasks.cpp
     void apply_claim(const Claim& command);

@@ -3,7 +3,10 @@
 // A slot with a group is its placeholder's until it is replaced, released or lost, in whichever
 // state it is meanwhile: recovering from a refusal, or asked for the task that replaces it.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "broker/core/parts.hpp"
 
@@ -267,18 +270,36 @@ bool Gangs::comes_back(uint32_t row) {
 
 // A slot of a counted pool: its parts that are leased stay until that ends, and what the log has no
 // room for until the time of its placeholder is over: nobody is granted it.
-void Gangs::whole_leaves(uint32_t whole) {
-    if (linked == 0) return;
-    const uint32_t pool = state.slots[whole].pool;
-    turn().scratch.clear();
-    for (uint32_t app = pool_apps.head(pool); app != kNoRow; app = pool_apps.next(app)) {
+std::pair<uint64_t, uint32_t> Gangs::place(const shm::SlotRow& slot) const {
+    return {slot.group == kNoRow ? 0 : state.groups[slot.group].number, slot.index};
+}
+
+std::vector<uint32_t> Gangs::placeholders_in(uint32_t pool) const {
+    std::vector<uint32_t> found;
+    const auto look_at = [&](uint32_t app) {
         each_group(app, [&](uint32_t group) {
             for (uint32_t slot = placeholders.head(group); slot != kNoRow;
                  slot = placeholders.next(slot))
-                if (state.slots[slot].part_of == whole) turn().scratch.push_back(slot);
+                found.push_back(slot);
         });
+    };
+    for (uint32_t app = pool_apps.head(pool); app != kNoRow; app = pool_apps.next(app))
+        look_at(app);
+    for (const uint32_t app : ending_) {
+        const bool has_left = has_ended(state.apps[app].state) ||
+                              state.apps[app].state == AppState::kGoing;  // the pool's list
+        if (has_left && state.apps[app].pool == pool) look_at(app);
     }
-    for (const uint32_t part : turn().scratch) {
+    std::sort(found.begin(), found.end(), [&](uint32_t one, uint32_t other) {
+        return place(state.slots[one]) < place(state.slots[other]);
+    });
+    return found;
+}
+
+void Gangs::whole_leaves(uint32_t whole) {
+    if (linked == 0) return;
+    for (const uint32_t part : placeholders_in(state.slots[whole].pool)) {
+        if (state.slots[part].part_of != whole) continue;
         if (turn().full()) return;
         vectors().join_part(part);
     }

@@ -8,7 +8,7 @@
 // of them, and the pass goes on with the others. Mostly there are none.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 #include "broker/core/parts.hpp"
 
@@ -90,9 +90,7 @@ void Vectors::join_unheld(uint32_t whole) {
         if (slot.part_of == whole && slot.holder == kNoRow) turn().scratch.push_back(row);
     }
     const auto place_of = [&](uint32_t row) {
-        const shm::SlotRow& slot = state.slots[row];
-        const uint64_t number = slot.group == kNoRow ? 0 : state.groups[slot.group].number;
-        return std::tuple(number, slot.index, row);
+        return std::pair(gangs().place(state.slots[row]), row);
     };
     std::sort(turn().scratch.begin(), turn().scratch.end(), [&](uint32_t one, uint32_t other) {
         return place_of(one) < place_of(other);

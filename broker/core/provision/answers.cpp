@@ -134,6 +134,7 @@ void Provisioning::is_of_use(uint32_t type) {
     shm::TypeRow& row = edit().row(state.types[type], 1);
     put(row.backoff_ns, 0);
     put(row.failed_until_ns, 0);
+    turn().dirty.add(row.pool);  // it may be made again
 }
 
 uint32_t Provisioning::open_order(SlotId order, uint32_t pool) const {

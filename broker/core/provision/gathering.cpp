@@ -112,7 +112,7 @@ void Provisioning::place_on_workers(uint32_t pool) {
         const shm::SlotRow& slot = state.slots[row];
         if (slot.state == SlotState::kFree || slot.pool != pool || slot.part_of != kNoRow) continue;
         const bool is_whole = (marks_[row] & Mark::kUnallocated) != 0;
-        if (!is_whole && (slot.state != SlotState::kShared || is_stopped(slot))) continue;
+        if (!is_whole && (marks_[row] & Mark::kTakesParts) == 0) continue;
         Room& room = rooms.emplace_back(Room{slot.number, slot.parts_max, is_whole, {}});
         room.parts -= std::min(room.parts, slot.parts);
         std::copy_n(state.slot_vectors[row].amount, room.free.size(), room.free.begin());

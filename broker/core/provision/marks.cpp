@@ -35,7 +35,11 @@ Marks Provisioning::marks_of(uint32_t row) const {
     if (slot.part_of != kNoRow) return 0;
     const bool is_announced = slot.order == OrderState::kAnnounced;
     const uint32_t goes = is_announced && is_drained(slot) ? uint32_t{Mark::kGoes} : 0U;
-    if (slot.holder != kNoRow || slot.state == SlotState::kShared || is_placeholder(slot)) {
+    if (slot.state == SlotState::kShared) {
+        const bool takes_parts = !is_stopped(slot);
+        return static_cast<Marks>(Mark::kRuns | goes | (takes_parts ? Mark::kTakesParts : 0));
+    }
+    if (slot.holder != kNoRow || is_placeholder(slot)) {
         return static_cast<Marks>(Mark::kRuns | goes);
     }
     const bool may_stop = goes != 0 && !is_told(slot) && !is_kept(slot);

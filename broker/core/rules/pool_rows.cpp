@@ -24,25 +24,11 @@ std::vector<uint32_t> slots_of_gangs(const State& state,
                                      uint32_t from) {
     std::vector<uint32_t> found;
     const auto number = [&](uint32_t slot) { return state.slots[slot].number; };
-    const auto look_at = [&](uint32_t row) {
-        const uint32_t part_of = state.slots[row].part_of;
-        const uint32_t whole = part_of == kNoRow ? row : part_of;
-        const shm::SlotRow& slot = state.slots[whole];
-        if (slot.number < from || (slot.flags & shm::SlotFlag::kDraining) != 0) return;
-        found.push_back(whole);
-    };
-    const auto look_at_all = [&](uint32_t app) {
-        if (state.apps[app].pool != pool || state.apps[app].placeholders == 0) return;
-        for (uint32_t group = state.apps[app].first_group; group != kNoRow;
-             group = state.groups[group].next)
-            for (uint32_t slot = gangs.placeholders.head(group); slot != kNoRow;
-                 slot = gangs.placeholders.next(slot))
-                look_at(slot);
-    };
-    for (uint32_t app = gangs.pool_apps.head(pool); app != kNoRow; app = gangs.pool_apps.next(app))
-        look_at_all(app);
-    for (uint32_t app = gangs.ended_apps.head(0); app != kNoRow; app = gangs.ended_apps.next(app))
-        look_at_all(app);  // which let go of them with the turn
+    for (const uint32_t slot : gangs.placeholders_in(pool)) {
+        const uint32_t whole = whole_of(state.slots[slot], slot);
+        if (number(whole) >= from && (state.slots[whole].flags & shm::SlotFlag::kDraining) == 0)
+            found.push_back(whole);
+    }
     std::sort(found.begin(), found.end(), [&](uint32_t one, uint32_t other) {
         return number(one) < number(other);
     });

@@ -5,6 +5,7 @@
 // gives back all but its leases, by the same steps.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "broker/core/parts.hpp"
 
@@ -142,10 +143,11 @@ bool Sessions::bury(uint32_t session) {
         const shm::SlotRow& other = state.slots[right];
         if (one.pool != other.pool) return one.pool < other.pool;
         if (one.number != other.number) return one.number < other.number;
-        // Parts before their slot, in the order of their grants.
+        // Parts before their slot, in the order of their grants; placeholders have had none.
         const bool is_part = one.part_of != kNoRow;
         if (is_part != (other.part_of != kNoRow)) return is_part;
-        return one.fence != other.fence ? one.fence < other.fence : left < right;
+        if (one.fence != other.fence) return one.fence < other.fence;
+        return std::pair(gangs().place(one), left) < std::pair(gangs().place(other), right);
     });
     for (const uint32_t slot : turn().scratch) {
         if (turn().full()) return false;
