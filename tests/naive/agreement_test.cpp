@@ -16,6 +16,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cinttypes>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -90,13 +92,15 @@ void explain(const Journal& journal) {
     if (found) std::cout << report(smallest, *found, 0) << std::endl;
 }
 
-volatile sig_atomic_t g_seed = 0;
+std::atomic<uint64_t> g_seed = 0;
 
 // A failed assertion of the core ends the process: say which journal it was.
 extern "C" void say_seed(int /*signal*/) {
     char text[80];
-    const int size = std::snprintf(
-        text, sizeof text, "the process died in journal %d: DIBS_SEED=%d\n", g_seed, g_seed);
+    const int size = std::snprintf(text,
+                                   sizeof text,
+                                   "the process died in the journal: DIBS_SEED=%" PRIu64 "\n",
+                                   g_seed.load());
     if (write(STDERR_FILENO, text, static_cast<size_t>(size)) < 0) _exit(3);
 }
 
@@ -270,7 +274,7 @@ void play_journals(Flavour flavour,
     const auto previous = std::signal(SIGABRT, say_seed);
     Coverage coverage;
     for (uint64_t seed = first; seed < first + journals; ++seed) {
-        g_seed = static_cast<sig_atomic_t>(seed);
+        g_seed = seed;
         const Journal journal = generate_journal(seed, kSteps, flavour);
         const auto found = play_both(journal, &coverage);
         if (!found) continue;
