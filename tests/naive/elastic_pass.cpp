@@ -360,8 +360,8 @@ void NaiveCore::tell_provisioners(uint32_t pool) {
     }
 }
 
-// Behind the service of the pool. True: "if a claim was locked or unlocked and a worker is idle, or
-// a lease expired and uncollected, the pass over the pool begins again".
+// Behind the service of the pool. True: "if a claim was locked or unlocked, the pass over the pool
+// begins again".
 bool NaiveCore::provision(uint32_t pool) {
     if (is_dispatched(pool)) {
         dispatch(pool);
@@ -390,10 +390,7 @@ bool NaiveCore::provision(uint32_t pool) {
     std::vector<uint64_t> locked_now = in_line(pool, true);
     std::sort(locked.begin(), locked.end());
     std::sort(locked_now.begin(), locked_now.end());
-    const bool has_expired = std::any_of(m_.leases.begin(), m_.leases.end(), [&](const auto& of) {
-        return of.second.pool == pool && of.second.is_uncollected;
-    });
-    return locked_now != locked && (has_expired || counters(pool).idle != 0);
+    return locked_now != locked;
 }
 
 std::vector<TimeNs> NaiveCore::provision_instants() const {

@@ -268,8 +268,6 @@ bool Gangs::comes_back(uint32_t row) {
     return true;
 }
 
-// A slot of a counted pool: its parts that are leased stay until that ends, and what the log has no
-// room for until the time of its placeholder is over: nobody is granted it.
 std::pair<uint64_t, uint32_t> Gangs::place(const shm::SlotRow& slot) const {
     return {slot.group == kNoRow ? 0 : state.groups[slot.group].number, slot.index};
 }
@@ -296,6 +294,8 @@ std::vector<uint32_t> Gangs::placeholders_in(uint32_t pool) const {
     return found;
 }
 
+// A slot of a counted pool: its parts that are leased stay until that ends. Where the log is full
+// some that are not stay, too: who called asks once more.
 void Gangs::whole_leaves(uint32_t whole) {
     if (linked == 0) return;
     for (const uint32_t part : placeholders_in(state.slots[whole].pool)) {

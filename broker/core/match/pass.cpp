@@ -61,12 +61,10 @@ bool Matcher::serve_pool(uint32_t pool) {
 
 // Where locks have changed the order, another claim may be the first one now.
 bool Matcher::pass_by_priority(uint32_t pool) {
-    for (;;) {
+    do {
         if (!serve_pool(pool) || !provisioning().provision(pool)) return false;
-        const bool may_serve =
-            state.pools[pool].idle != 0 || leases().expired_leases.head(pool) != kNoRow;
-        if (!provisioning().reordered || !may_serve) return true;
-    }
+    } while (provisioning().reordered);
+    return true;
 }
 
 bool Matcher::serve_in_order(uint32_t pool) {

@@ -2,8 +2,8 @@
 // pools, as many as their claims need.
 //
 // An order is the slot of a worker that is still to come, so the pool's slots are its workers,
-// whether they are there yet or not. Of each slot a byte of marks is kept, which says what it
-// counts as; slot_changes() brings it up to date behind every change of the slot's state, holder,
+// whether they are there yet or not. Of each slot marks are kept, which say what it
+// counts as; slot_changes() brings them up to date behind every change of the slot's state, holder,
 // flags or order. Whatever is counted or listed here follows from the marks alone.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

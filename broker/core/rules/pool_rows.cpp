@@ -26,8 +26,7 @@ std::vector<uint32_t> slots_of_gangs(const State& state,
     const auto number = [&](uint32_t slot) { return state.slots[slot].number; };
     for (const uint32_t slot : gangs.placeholders_in(pool)) {
         const uint32_t whole = whole_of(state.slots[slot], slot);
-        if (number(whole) >= from && (state.slots[whole].flags & shm::SlotFlag::kDraining) == 0)
-            found.push_back(whole);
+        if (number(whole) >= from) found.push_back(whole);
     }
     std::sort(found.begin(), found.end(), [&](uint32_t one, uint32_t other) {
         return number(one) < number(other);
@@ -182,6 +181,7 @@ bool Pools::leave_surplus(Surplus& surplus) {
              slots_of_gangs(state, gangs(), surplus.pool, pool.slots_wanted)) {
             if (turn().full()) return false;
             workers().say_withdraw(slot);
+            if (turn().full()) return false;  // some of its parts may be left
         }
     }
     for (; shrinks && whole_slots(pool) > pool.slots_wanted && surplus.row < state.slots.size();

@@ -1,5 +1,6 @@
 // tests/broker/core/rules/grow_pool_test.cpp -- a counted pool that takes more than one step to
-// grow has its rows, whatever else is made in the same turn.
+// grow has its rows, whatever else is made in the same turn; one that takes more than a turn to
+// shrink loses all that is to go.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/broker/core/core_fixture.hpp"
 
@@ -65,6 +66,58 @@ TEST_F(GrowPool, GivesBackWhatWasToComeWhenItGoes) {
         EXPECT_NE(other, shm::kNoRow) << why;
     });
     EXPECT_EQ(core().pool(other).slots, 500U);
+}
+
+class ShrinkPool : public CoreFixture {
+  protected:
+    static constexpr uint32_t kSlots = 12;
+    static constexpr uint32_t kParts = 256;
+    static core::Limits wide() {
+        core::Limits limits;
+        limits.pools = 1;
+        limits.sessions = 1;
+        limits.slots = kSlots * (kParts + 1);
+        limits.claims = 64;
+        limits.leases = 16;
+        limits.applications = 8 * kSlots;  // few are left otherwise, and gangs end to make room
+        limits.groups = 8 * kSlots;
+        return limits;
+    }
+    ShrinkPool() : CoreFixture(wide()) {}
+
+    uint32_t set(uint32_t slots) {
+        const core::Amount capacity{"cpu", kParts};
+        core::PoolConfig config;
+        config.name = "gpu";
+        config.slots = slots;
+        config.gang_max = kParts;
+        config.vector = std::span(&capacity, 1);
+        return core().set_pool(config, nullptr);
+    }
+};
+
+// A gang on each slot: more parts than the log holds in a turn.
+TEST_F(ShrinkPool, TakesEveryPartOfAGangWithItsSlot) {
+    uint32_t pool = shm::kNoRow;
+    turn(1, [&] { pool = set(kSlots); });
+    const uint32_t manager = session();
+    const core::Amount part{"cpu", 1};
+    const core::GroupSpec group{.name = "u", .members = kParts, .resource = std::span(&part, 1)};
+    for (uint32_t each = 0; each < kSlots; ++each) {
+        turn(2, [&] {
+            const std::string name = "a" + std::to_string(each);
+            ASSERT_EQ(core().apply(core::AddApplication{.session = manager,
+                                                        .application = name,
+                                                        .pool = pool,
+                                                        .groups = std::span(&group, 1)}),
+                      shm::Reason::kOk);
+        });
+    }
+    ASSERT_EQ(core().pool(pool).parts, kSlots * kParts);
+    turn(3, [&] { set(1); });
+    EXPECT_GT(cuts(), 0);
+    EXPECT_EQ(core().pool(pool).parts, kParts);
+    EXPECT_EQ(core().pool(pool).slots, kParts + 1);
 }
 
 }  // namespace
