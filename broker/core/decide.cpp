@@ -51,11 +51,12 @@ void Turn::run_timer(const Timer& timer) {
     }
 }
 
-// Applications are looked at before each pass, and again if a pass has made news of one.
+// Applications are looked at before each pass, and again if a pass has made news of one, or has had
+// the lease row given back that one lacked.
 bool Turn::serve_all() {
     do {
         if (!gangs().go_on() || !matcher().pass()) return false;
-    } while (gangs().has_news());
+    } while (gangs().has_news() || gangs().has_unblocked());
     return gangs().end_impatient();
 }
 

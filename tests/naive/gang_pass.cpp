@@ -53,6 +53,7 @@ void Gangs::take_placeholders(uint64_t number) {
         // "One that has lost its manager gives its part back for it."
         if (other.manager != shm::kNoRow || other.is_unmanaged) return;
         release_all(other, false);
+        core_.gave_way_ = true;
     }
     while (m_.claims.contains(number)) {
         Claim& ask = m_.claims.at(number);

@@ -103,9 +103,11 @@ void NaiveCore::pass_in_order(uint32_t pool) {
         }
     }
     held_back_.clear();
-    // "Its asks are served before all else", of one that holds a part only now as well.
+    // "Its asks are served before all else", of one that holds a part only now as well; "the pass
+    // begins again" where one has given way.
     const std::optional<uint64_t> half_now = half_reserved(m_, pool);
-    if (half_now && half_now != half) return pass_in_order(pool);
+    const bool gave_way = std::exchange(gave_way_, false);
+    if (gave_way || (half_now && half_now != half)) return pass_in_order(pool);
     for (const uint64_t number : pending_of(pool)) {
         const Claim& claim = m_.claims.at(number);
         const bool is_passed_over = (somebody_waits || is_held(claim)) && claim.also.empty();

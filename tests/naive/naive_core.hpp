@@ -477,6 +477,7 @@ class NaiveCore {
     std::deque<std::string> entry_names_;  // that decisions of this turn name
     std::vector<Vector> held_back_;        // in a pass: what those want at least who wait
     bool goes_back_ = false;               // in a pass: one over several pools was served
+    bool gave_way_ = false;                // an application, in this pass
 };
 
 }  // namespace dibs::naive

@@ -65,7 +65,8 @@ struct Gangs : Module<Gangs> {
     std::vector<uint32_t> task_of;  // lease → task; of those with LeaseRow::of_task
     Timers due;                     // kKept: placeholders', kLease: managers'; rows: applications
     uint32_t linked = 0;            // slots with a group
-    bool is_new_holder = false;     // one has come to hold a part in this look at a pool
+    // In this look at a pool: one has come to hold a part, or has given its part back.
+    bool is_new_holder = false, has_given_way = false;
 
     // applications.cpp
     Reason apply(const AddApplication& command, uint64_t* number);
@@ -83,6 +84,7 @@ struct Gangs : Module<Gangs> {
     [[nodiscard]] bool has_work() const { return has_news() || !blocked_.empty(); }
     // Timers, ends and looks at applications with news. False: the log is full.
     bool go_on() { return (due.empty() && !has_work()) || run_looks(); }
+    [[nodiscard]] bool has_unblocked() const;
     bool end_impatient() { return impatient_.empty() || end_impatient_held(); }
     [[nodiscard]] TimeNs next_due() const { return due.empty() ? kNever : due.first().due_ns; }
 

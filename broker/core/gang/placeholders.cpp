@@ -125,7 +125,7 @@ bool Gangs::give_way(uint32_t app) {
             if (!is_full) put_back(placeholders.head(group));
         }
     });
-    matcher().looked_again = true;
+    has_given_way = true;
     return !is_full;
 }
 

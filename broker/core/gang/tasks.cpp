@@ -251,6 +251,19 @@ bool Gangs::serve_held(uint32_t row) {
     return true;
 }
 
+bool Gangs::has_unblocked() const {
+    return std::any_of(blocked_.begin(), blocked_.end(), [&](uint32_t row) {
+        const shm::AppRow& app = state.apps[row];
+        if (app.state != AppState::kRunning || pools().draining(app.pool)) return false;
+        for (uint32_t claim = held.head(row); claim != kNoRow; claim = held.next(claim)) {
+            const uint32_t group = state.tasks[state.claims[claim].task].group;
+            const uint32_t slot = group == kNoRow ? kNoRow : free_placeholder(group);
+            if (slot != kNoRow && fits(claim, group) && may_be_replaced(slot)) return true;
+        }
+        return false;
+    });
+}
+
 // The pool may have become too small for it since it came.
 void Gangs::enter_backlog(uint32_t claim) {
     if (const Reason reason = pools().waits_for_nothing(claim); reason != Reason::kOk) {

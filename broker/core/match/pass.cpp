@@ -49,13 +49,14 @@ bool Matcher::pass_over(uint32_t pool) {
 }
 
 bool Matcher::serve_pool(uint32_t pool) {
-    // Once more for an application that holds a part only now: all its asks come first.
+    // Once more for an application that holds a part only now: all its asks come first; and for
+    // those before an ask for which another one has given way.
     do {
-        gangs().is_new_holder = false;
+        gangs().is_new_holder = gangs().has_given_way = false;
         const bool is_over = serve_in_order(pool);
         vectors().held_back.clear();
         if (!is_over) return false;
-    } while (gangs().is_new_holder && gangs().holder[pool] != kNoRow);
+    } while (gangs().has_given_way || (gangs().is_new_holder && gangs().holder[pool] != kNoRow));
     return impatient.empty() || end_impatient_of(pool);
 }
 
