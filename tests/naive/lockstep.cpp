@@ -219,7 +219,7 @@ bool Lockstep::close_turn(size_t step, Death death) {
     coverage_->turns += 1;
     turns_more_.clear();
     const bool ended = decide_real(death);
-    if (!has_accounts_ && !has_elastic_) turns_more_.clear();
+    if (!has_accounts_ && !has_elastic_ && !has_several_) turns_more_.clear();
     const auto is_last = [&](size_t turn) {
         return turn >= turns_more_.size() || !turns_more_[turn];
     };
